@@ -1,4 +1,4 @@
-/** An attention kernel as CUDA text: where rows lie, which count, what a score is, what is stored, as a struct of small functions. */
+/** An attention kernel as CUDA source: a struct of small functions for the places of rows, the mask, the score, and the stored results. */
 import { call, f32 } from '../ir/build.js'
 import type { Expr } from '../ir/expr.js'
 import { resolveDType } from '../ir/instance.js'
@@ -21,25 +21,25 @@ import { beforeStore } from './stored.js'
 import { declareNames, type TemplateInstance, type Tiles, templateFile, tileCondition } from './template.js'
 import { tileMaskNames, writeTileMask } from './tile_mask.js'
 
-/** Names of slots and of what is inside of them, which no tensor may have. */
+/** Names of slots and of locals inside them; no tensor may have one of these. */
 const reserved =
   'aligned computed_key computed_query computed_value denominator e element elements key key_elements key_row key_stride lower ' +
   'out_row owned plain_score rises queries query query_elements query_row query_stride score score_factor stored upper valid value value_elements ' +
   `value_row value_stride Vec allowed pair_chunk pair_of_head pair_of_sequence span At ${tileMaskNames}`
 
-/** A row as the kernel takes it: read whole from where it begins, or computed element by element. */
+/** A row operand of the kernel: read whole from its start, or computed element by element. */
 interface Operand {
   readonly role: 'query' | 'key' | 'value'
-  /** The index that runs over rows. */
+  /** Index that runs over rows. */
   readonly row: 'i' | 'j'
   readonly access: RowOperand
-  /** How far neighbouring rows are apart; undefined where rows are computed. */
+  /** Distance between neighbouring rows; undefined if rows are computed. */
   readonly step: Expr | undefined
-  /** Element `c` of a row that is computed. */
+  /** Element `c` of a computed row. */
   readonly element: Expr | undefined
 }
 
-/** The file of an instance. @throws usage `emit.rows` for results that do not lie together */
+/** The file of an instance. @throws usage `emit.rows` for results that are not contiguous */
 export function emitAttention(instance: TemplateInstance, kernel: AttentionKernel, tiles: Tiles): string {
   const names = createNames({
     instance: { kernel: { ...kernel, rows: [], body: [], tensors: [] }, types: instance.types, dims: {} },
@@ -60,7 +60,7 @@ export function emitAttention(instance: TemplateInstance, kernel: AttentionKerne
   ]
   const writer = writeSlots(instance, kernel, operands, scope)
 
-  // The launcher knows every parameter by itself; what it reads need not become a member of the slots.
+  // The launcher knows every parameter itself; those that it reads need not become members of the slots.
   const outside = notingScope(scope)
   const extent = (of: Expr): string => expressionText(of, outside)
   const { batch, heads, queries, keys, headDim, valueDim } = kernel
@@ -163,10 +163,13 @@ function writeSlots(instance: TemplateInstance, kernel: AttentionKernel, operand
   return writer
 }
 
-/** What the host may compute as a device does. */
+/** Operations that give the same result on the host as on a device. */
 const onHost: ReadonlySet<IntrinsicName> = new Set(['add', 'sub', 'mul', 'neg', 'minimum', 'maximum'] as const)
 
-/** How many keys a query attends, for the host; undefined where that is one number, or depends on memory, the sequence or the head. */
+/**
+ * Number of keys that a query attends, as an expression for the host. Undefined if it is one number, or depends on memory, the sequence or the
+ * head.
+ */
 function spanText({ range }: AttentionKernel, scope: Scope): string | undefined {
   const isKnown = (bound: Expr): boolean =>
     !contains(bound, (node) => {
@@ -178,15 +181,15 @@ function spanText({ range }: AttentionKernel, scope: Scope): string | undefined 
   return `heddle::span_of(${expressionText(range.lower, scope)}, ${expressionText(range.upper, scope)}, keys)`
 }
 
-/** The tensor whose storage type is multiplied: that of keys, values or queries that are read as they are, else of the queries. */
+/** Tensor whose storage type the kernel multiplies: keys, values or queries that are not computed, otherwise the queries. */
 function multipliedType(instance: TemplateInstance, kernel: AttentionKernel): ReturnType<typeof tensorOf> {
   const found = [kernel.query, kernel.key, kernel.value].find(({ element }) => element === undefined) ?? kernel.query
   return tensorOf(found.tensor, { tensors: instance.kernel.tensors })
 }
 
 /**
- * How a row is taken. Rows that do not lie one behind the other at one distance, whose elements do not lie together, or that are of
- * another type than what is multiplied, are computed: each element is what is read there.
+ * Access of a row operand. A row is computed, by loading each element, in three cases: the rows are not at one distance from each other, the
+ * elements of a row are not contiguous, or their type is not the multiplied type.
  */
 function operandOf(
   role: Operand['role'],
@@ -206,7 +209,7 @@ function operandOf(
   return { role, row, access, step: undefined, element }
 }
 
-/** The handle a launch gives for an operand. Where that is computed and of another type, any of the right type will do: it is not read. */
+/** Handle that a launch passes for an operand. For a computed operand of another type, any tensor of the right type serves: it is not read. */
 function handleOf(
   { tensor }: RowOperand,
   operands: readonly Operand[],
@@ -220,11 +223,11 @@ function handleOf(
   return scope.names.tensor(chosen)
 }
 
-/** A tile as native/device/attention_mma.cuh has it. */
+/** A tile as the type in native/device/attention_mma.cuh. */
 function tileText(choice: TileChoice): string {
   if (choice.kind !== 'attention') throw new Error(`internal: attention has no tile ${choice.kind}`)
   return `heddle::AttentionTile<${choice.queries}, ${choice.keys}, ${choice.warpgroups}>`
 }
 
-/** True if a score is arithmetic on its product and attributes. */
+/** True if a score is arithmetic on its matmul result and attributes. */
 const isPlain = (score: Expr): boolean => !contains(score, ({ kind }) => kind === 'load' || kind === 'index' || kind === 'fold')

@@ -1,6 +1,6 @@
 /**
- * The text of schedule candidates: one file a kernel instance, with a launcher for each candidate under a key of its own and one for
- * the rules. Sharing the file shares what a compiler spends most on: the headers, and variants that several row lengths ask for.
+ * Source of schedule candidates: one file per kernel instance, with one launcher per candidate under its own key, and one for the rules. Sharing
+ * the file shares the most expensive parts of compilation: the headers, and variants that several row lengths use.
  */
 import type { Instance } from '../ir/instance.js'
 import { choiceName, elementwiseVariant, rowVariant, type ScheduleChoice } from '../schedule/choice.js'
@@ -19,19 +19,19 @@ export interface CandidateSet {
   readonly choices: readonly ScheduleChoice[]
 }
 
-/** A template kernel, and the tiles to launch it by. */
+/** A template kernel, with the tiles to launch it with. */
 export interface TileSet {
   readonly instance: TemplateInstance
   readonly tiles: readonly { readonly choice: TileChoice; readonly length: number }[]
 }
 
-/** Key of the kernel that follows the rules. */
+/** Key of the kernel that uses the rules. */
 export const rulesKey = (key: string): string => `${key}__rules`
-/** Key of the kernel that follows one choice, whatever the row length; a tile of attention is for heads of one length. */
+/** Key of the kernel that uses one choice for any row length; a tile of attention is for heads of one length. */
 export const candidateKey = (key: string, choice: ScheduleChoice | TileChoice, length?: number): string =>
   `${key}__${choiceName(choice)}${choice.kind === 'attention' && length !== undefined ? `_d${length}` : ''}`
 
-/** Everything `buildKernels` takes: texts, registry, manifest. Pure; the choices are not checked here. */
+/** Input of `buildKernels`: sources, registry, manifest. Pure; the choices are not checked here. */
 export function generateCandidates(sets: readonly CandidateSet[], tiles: readonly TileSet[] = []): GeneratedFiles {
   const written = [...sets.flatMap(rowCandidates), ...tiles.flatMap(tileCandidates)]
   const files = new Map<string, string>(written.map(({ file, text }) => [file, text]))
@@ -67,7 +67,7 @@ function tileCandidates({ instance, tiles }: TileSet): Candidate[] {
   return launches.map((launch) => ({ kernel, types, dims: {}, key: launch.key, variants: [], text, file: cudaPath(key) }))
 }
 
-/** The kernel with one variant, which takes every row. */
+/** The kernel with one variant, which accepts every row. */
 function candidate(rules: MappedKernel, choice: ScheduleChoice): MappedKernel {
   const { program } = rules
   const about = { name: choiceName(choice), limit: { length: undefined, rows: undefined }, reason: 'a candidate' }

@@ -1,6 +1,6 @@
 /**
- * What the elements of a chunk have in common: places by the chunk's first element (src/schedule/aligned.ts), and values that are the same
- * for all of them, such as a scale of their group or the word they are packed in, which are found once a chunk. Runs when a pass is written.
+ * Values shared by the elements of a chunk: places expressed by the chunk's first element (src/schedule/aligned.ts), and values that are the same
+ * for all elements, such as a scale of their group or the word they are packed in, which are computed once per chunk. Runs when a pass is emitted.
  */
 import { local } from '../ir/build.js'
 import type { Expr } from '../ir/expr.js'
@@ -21,14 +21,14 @@ interface ChunkValue {
 }
 
 export interface ChunkedPass {
-  /** The pass with elements that read what is found once a chunk. */
+  /** The pass, with elements that read the values computed once per chunk. */
   readonly pass: Pass
   readonly context: PassContext
-  /** In front of the elements of a chunk, of which one exists at least unless `mayBeEmpty`. */
+  /** Lines before the elements of a chunk, of which at least one exists unless `mayBeEmpty`. */
   lines(mayBeEmpty: boolean): readonly string[]
 }
 
-/** The pass over chunks that begin at multiples of their width; as it is where a chunk is one element, or there are none. */
+/** Rewrites a pass over chunks that begin at multiples of their width. Returned unchanged if chunks are single elements, or if there are none. */
 export function ofChunks(pass: Pass, given: PassContext, first: string): ChunkedPass {
   const unchanged = { pass, context: given, lines: () => [] }
   if (given.widths.every((width) => width === 1) || sharedRow.isAlone(pass)) return unchanged
@@ -44,7 +44,7 @@ export function ofChunks(pass: Pass, given: PassContext, first: string): Chunked
   const context: PassContext = { ...given, names }
 
   const once = new Map<string, Expr>()
-  /** Names what an element computes in any case of its chunk and memory. */
+  /** Names the subexpressions that an element always computes, and that depend only on its chunk and memory. */
   const share = (e: Expr): Expr =>
     rewritePaths(e, (node, always) => {
       if (!always || (node.kind !== 'call' && node.kind !== 'load') || !isShared(node, chunk, context)) return undefined
@@ -69,7 +69,7 @@ export function ofChunks(pass: Pass, given: PassContext, first: string): Chunked
   }
   const statements = pass.statements.map((s) => {
     const statement = passStatementOf(s)
-    // Values of a condition's elements are not computed elsewhere.
+    // Values of a conditional statement are not computed outside of its condition.
     return statement.mapValues(s, statement.isConditional(s) ? (e) => inAlignedChunk(e, chunk) : folded)
   })
   const line = ({ name, value }: ChunkValue, mayBeEmpty: boolean): string => {
@@ -84,7 +84,7 @@ export function ofChunks(pass: Pass, given: PassContext, first: string): Chunked
   }
 }
 
-/** True if a folded expression reads memory, and depends on its chunk and not on its element. */
+/** True if a folded expression reads memory, and depends on its chunk but not on its element. */
 const isShared = (e: Expr, { index, first, place }: AlignedChunk, { shared }: PassContext): boolean =>
   usesIndex(e, first) &&
   faults(e, shared) &&

@@ -1,7 +1,7 @@
 /**
- * Rows that are computed while they are loaded, as CUDA text: a function that gives some neighbouring elements of a row. Loads of
- * neighbours are made as chunks, and what is the same for all of them is read once, others element by element; folds that are the same for the
- * whole row are computed once a call.
+ * Rows that are computed while they are loaded, as CUDA source: a function that returns a few consecutive elements of a row. Contiguous loads are
+ * made as chunks, values that are the same for all elements are read once, and other values element by element. Serial reductions that are the same
+ * for the whole row are computed once per call.
  */
 import type { Expr, ExprOf } from '../ir/expr.js'
 import { hashOf } from '../ir/expr_hash.js'
@@ -13,26 +13,27 @@ import { expressionText, offsetText, operandText, type Scope, tensorOf } from '.
 import { scalarText, storageText } from './names.js'
 import { alternatives, inPieces, isAnswer, type Pieced } from './row_pieces.js'
 
-/** The index of an element in its row. */
+/** Index of an element in its row. */
 export const column = 'c'
 
-/** Main loops take up to 16 elements at a time, from a multiple of as many on. */
+/** Main loops process up to 16 elements at a time, beginning at a multiple of that number. */
 const chunkOfRow: AlignedChunk = { index: column, first: 'first', place: 'place', widths: [1, 2, 4, 8, 16], same: new Set() }
 
-/** A tensor some of whose rows are read in chunks, and the indices of a chunk's first element in terms of `c`. */
+/** A tensor that has rows read in chunks, and the indices of a chunk's first element in terms of `c`. */
 export interface ChunkRead {
   readonly tensor: string
   readonly indices: readonly Expr[]
 }
 
-/** How elements are read where their rows are whole: in pieces, of which `bounds` hears where they end. */
+/** Options for reading whole rows: in pieces, whose ends are passed to `bounds`. */
 export interface WholeRows {
   readonly bounds: (bound: Expr) => void
 }
 
 /**
- * The statements that set `elements[e]` to element `c + e` for all e below Vec, of which `valid` exist; the others become zero. `chunkArguments` are
- * those of the loads' template, and `read` hears of each. With `whole`, a function whose template says `Whole` reads rows in pieces there.
+ * Statements that set `elements[e]` to element `c + e` for all e below Vec, of which `valid` exist; the others become zero. `chunkArguments` are
+ * the template arguments of the loads, and `read` is called for each load. With `whole`, a function with the template parameter `Whole` reads rows
+ * in pieces there.
  */
 export function elementStatements(
   value: Expr,
@@ -70,7 +71,7 @@ function statementsOf(pieced: Pieced, scope: Scope, chunkArguments: string, read
   const chunks = new Map<string, string>()
   const folded = new Map<string, string>()
   const certain = foldsOnEveryPath(pieced.value)
-  /** A loop by a name, with one for each loop inside of it that all of its steps have in common: a variance needs its mean once. */
+  /** Names a serial reduction. Reductions nested in it that are invariant over its steps are named too: a variance needs its mean once. */
   const once = (fold: ExprOf<'fold'>): Expr => {
     const inner = rewritePaths(fold.value, (node, always) =>
       node.kind === 'fold' && always && !usesIndex(node, fold.index) ? once(node) : undefined,
@@ -85,7 +86,7 @@ function statementsOf(pieced: Pieced, scope: Scope, chunkArguments: string, read
     (e) => isAnswer(e, pieced),
     (node, path) => {
       const always = path?.length === 0
-      // What only some elements evaluate may lie outside of its tensor for the others.
+      // A load that only some elements evaluate may be outside of its tensor for the others.
       if (node.kind === 'fold' && !usesIndex(node, column) && (always || certain.has(hashOf(node)))) {
         return once(node)
       }
@@ -113,7 +114,7 @@ function statementsOf(pieced: Pieced, scope: Scope, chunkArguments: string, read
       return rowValue(node.type, chunk, '[e]')
     },
   )
-  // Inside of the loop `c` is the element's own column; chunks above begin at the first.
+  // Inside the loop, `c` is the element's own column; the chunks above begin at the first.
   const own = expressionText(rest, scope)
   const c = names.value(column)
   return [

@@ -1,6 +1,6 @@
 /**
- * A decode attention kernel as CUDA text: which places count and whose row holds each, what a query, a score and the keys and values
- * of a step are, as a struct of small functions.
+ * A decode attention kernel as CUDA source: a struct of small functions for the attended places, the owner of each place, the query, the score, and
+ * the keys and values of a step.
  */
 import { f32, i32 } from '../ir/build.js'
 import { dtypeInfo } from '../ir/dtype.js'
@@ -20,21 +20,21 @@ import { notingScope, SlotWriter } from './slots.js'
 import { beforeStore } from './stored.js'
 import { declareNames, type TemplateInstance, templateFile } from './template.js'
 
-/** Indices and locals of slots, which keep their names. */
+/** Indices and locals of slots, whose names do not change. */
 const values = ['b', 'c', 'h', 'i', 'j', 'owner', 'raw', 'result', 'top', 'total'] as const
 
-/** Names of slots and of what is inside of them, which no tensor may have. */
+/** Names of slots and of locals inside them; no tensor may have one of these. */
 const reserved =
   'aligned denominator e element elements folds_rows fresh_key fresh_key_row fresh_place fresh_value fresh_value_row has_fresh has_steps key_row key_scale key_step ' +
   'lower out_row query score shared_rows stored upper valid value_row value_scale value_step Vec Whole'
 
-/** The file of an instance. @throws usage `emit.rows` for rows of a head that do not lie together */
+/** The file of an instance. @throws usage `emit.rows` for rows of a head that are not contiguous */
 export function emitDecodeAttention(instance: TemplateInstance, kernel: DecodeAttentionKernel): string {
   const names = namesOf(instance, kernel)
   const scope = notingScope({ names, tensors: kernel.tensors })
   const writer = writeSlots(instance, kernel, scope)
 
-  // The launcher knows every parameter by itself; what it reads need not become a member of the slots.
+  // The launcher knows every parameter itself; those that it reads need not become members of the slots.
   const outside = notingScope(scope)
   const { batch, heads, shared, queries, headDim, valueDim, places, fresh } = kernel
   const extents = [batch, heads, shared, queries, headDim, valueDim, places].map((extent) => expressionText(extent, outside))
@@ -113,7 +113,7 @@ function writeSlots({ key, types }: TemplateInstance, kernel: DecodeAttentionKer
   return writer
 }
 
-/** How far places of a sequence are apart, where all of them are its own and lie evenly. */
+/** Distances between the places of a sequence, if a sequence owns all its places and they are evenly spaced. */
 function writeSteps(writer: SlotWriter, { owner, key, value }: DecodeAttentionKernel, scope: Scope): void {
   if (mentions(owner, 'j')) return
   const [keyStep, valueStep] = [key, value].map(({ tensor, indices }) =>
@@ -126,7 +126,7 @@ function writeSteps(writer: SlotWriter, { owner, key, value }: DecodeAttentionKe
   writer.host('int64_t', 'value_step', wideText(valueStep, scope))
 }
 
-/** What rows of a cache are multiplied by: of keys and values, or of neither. */
+/** Scales of the rows of a cache: of keys and values, or of neither. */
 function writeScales(writer: SlotWriter, { key, value }: DecodeAttentionKernel): void {
   if (key.scale === undefined && value.scale === undefined) return
   writer.comment('Rows of keys and values are in steps of their own.')
@@ -134,7 +134,7 @@ function writeScales(writer: SlotWriter, { key, value }: DecodeAttentionKernel):
   writer.value('value_scale', ['owner', 'h', 'j'], value.scale ?? f32(1))
 }
 
-/** Heads that are computed together where that many share keys: all of a few, and some of many or of a number known at run time. */
+/** Number of heads computed together if that many share keys: all of a few, and some of many or of a number known at run time. */
 const sharedRows = (shared: Expr): number => (shared.kind === 'const' ? Math.min(Number(shared.value), most) : usual)
 const most = 8
 const usual = 4
@@ -143,7 +143,7 @@ const usual = 4
 const chunkOf = ({ dtype }: TensorParam, types: TemplateInstance['types']): number =>
   16 / dtypeInfo[resolveDType(dtype, types)].bytes
 
-/** True if keys, values and all that tells where they lie and which are attended may be read early: the program says, at each launch. */
+/** True if keys and values, their places and the attended range may be prefetched; the program decides at each launch. */
 function settled({ tensors, range, owner, key, value, fresh }: DecodeAttentionKernel): string {
   const rows: readonly RowStart[] = [key, value]
   const places = [range.lower, range.upper, owner, ...rows.flatMap(({ indices }) => indices)]
@@ -156,7 +156,7 @@ function settled({ tensors, range, owner, key, value, fresh }: DecodeAttentionKe
 const cachesOf = (fresh: FreshPlace | undefined): readonly RowStart[] =>
   fresh === undefined ? [] : [fresh.keyCache, fresh.valueCache]
 
-/** The kernel's names, of which tensors give way to slots. */
+/** Names of the kernel. Its tensors are renamed if their names collide with slots. */
 function namesOf(instance: TemplateInstance, kernel: DecodeAttentionKernel): Names {
   const names = createNames({
     instance: { kernel: { ...kernel, rows: [], body: [], tensors: [] }, types: instance.types, dims: {} },

@@ -1,6 +1,6 @@
 /**
- * Expressions as CUDA text. Operators and functions come from the intrinsics table, reductions from the monoid table; here
- * are only the leaves, and the widths of integer arithmetic: a body's own indices are 32-bit, tensor offsets are 64-bit.
+ * Expressions as CUDA source. Operators and functions come from the intrinsics table, reductions from the monoid table. This file handles the
+ * leaves, and the widths of integer arithmetic: indices of a body are 32-bit, tensor offsets are 64-bit.
  */
 import { i32 } from '../ir/build.js'
 import type { Expr, ExprOf } from '../ir/expr.js'
@@ -15,7 +15,7 @@ import { literalText } from './literal.js'
 import type { Names } from './names.js'
 import { scalarText } from './names.js'
 
-/** What text has named. Who asks for locals or tensors gives sets for them. */
+/** Names used by emitted source. Locals and tensors are recorded only if their sets are given. */
 export interface Used {
   readonly dims: Set<string>
   readonly attrs: Set<string>
@@ -24,28 +24,28 @@ export interface Used {
   readonly tensors?: Set<string>
 }
 
-/** What names mean at one place of a kernel, and which of them its text has used so far. */
+/** Meaning of names at one place of a kernel, with the names used so far. */
 export interface Scope {
   readonly names: Names
   readonly tensors: readonly TensorParam[]
   readonly fixed: Readonly<Record<string, number>>
-  /** Text of a row's element at the current loop index. */
+  /** Source of a row's element at the current loop index. */
   readonly elements: Map<string, string>
-  /** Text of what reads a row that lies in shared memory at a place; absent where there is none. */
+  /** Functions in source that read a row in shared memory at an index; absent if there are no such rows. */
   readonly shared?: Map<string, string>
   readonly used: Used
 }
 
-/** Text of a scalar expression, without needless outer parentheses. */
+/** Source of a scalar expression, without redundant outer parentheses. */
 export const expressionText = (e: Expr, scope: Scope): string => innerText(e, scope) + mark(e)
 
-/** The same as a part of a larger expression, whose mark names its places too. */
+/** The same without the trace mark: used inside a larger expression, whose mark covers it. */
 const innerText = (e: Expr, scope: Scope): string => unwrap(text(e, scope))
 
-/** Text of a scalar expression as an operand of an operator. */
+/** Source of a scalar expression as an operand of an operator. */
 export const operandText = (e: Expr, scope: Scope): string => text(e, scope)
 
-/** Text of an index expression where 64 bits are wanted; `wide` turns a 32-bit operand into a 64-bit one. */
+/** Source of an index expression in 64 bits; `wide` converts a 32-bit operand to 64 bits. */
 export const wideText = (e: Expr, scope: Scope, wide: (operand: string) => string = toInt64): string =>
   unwrap(widen(e, scope, wide, mayGrow(e)))
 
@@ -53,7 +53,7 @@ export const wideText = (e: Expr, scope: Scope, wide: (operand: string) => strin
 export const offsetText = (tensor: string, indices: readonly Expr[], scope: Scope): string =>
   wideText(dropZeros(accessOffset(tensor, indices, scope)), scope)
 
-/** Where a row of consecutive elements starts: the offset at loop index 0; undefined when that is element 0 of the tensor. */
+/** Offset of a row of consecutive elements: its value at loop index 0; undefined if that is element 0 of the tensor. */
 export function startOf(tensor: string, indices: readonly Expr[], index: string, scope: Scope): Expr | undefined {
   const start = dropZeros(substituteIndex(accessOffset(tensor, indices, scope), index, i32(0)))
   return isZero(start) ? undefined : start
@@ -102,7 +102,7 @@ function text(e: Expr, scope: Scope): string {
   }
 }
 
-/** Arguments of a function need no parentheses of their own; operands of an operator do. */
+/** Source of a call. Arguments of a function need no parentheses of their own; operands of an operator do. */
 function callText(e: ExprOf<'call'>, scope: Scope): string {
   const { cuda, symbol } = intrinsic(e.fn)
   const isOperator = symbol !== undefined || e.fn === 'select'
@@ -124,8 +124,8 @@ const arithmetic = new Set<IntrinsicName>(['add', 'sub', 'mul', 'shiftLeft', 'ne
 const quotient = new Set<IntrinsicName>(['idiv', 'mod', 'shiftRight', 'bitAnd'])
 
 /**
- * Sums and products of 32-bit numbers may need 64 bits: one operand of each is widened, and with it the result. Quotients
- * and masks of numbers that fit 32 bits are computed in 32, where they are several times faster.
+ * Widens arithmetic. Sums and products of 32-bit numbers may need 64 bits: one operand of each is widened, and with it the result. Quotients and
+ * masks of numbers that fit 32 bits are computed in 32, where they are several times faster.
  */
 function widen(e: Expr, scope: Scope, wide: (operand: string) => string, must: boolean): string {
   const grows = e.kind === 'call' && (arithmetic.has(e.fn) || quotient.has(e.fn)) && mayGrow(e)
@@ -134,7 +134,7 @@ function widen(e: Expr, scope: Scope, wide: (operand: string) => string, must: b
   return intrinsic(e.fn).cuda(operands, e.type)
 }
 
-/** True if a value may need more than 32 bits. Bits that are shifted down are those of 32, however far. */
+/** True if a value may need more than 32 bits. Right shifts operate on 32 bits, whatever the distance. */
 function mayGrow(e: Expr): boolean {
   const seen = new Set<Expr>()
   const grows = (node: Expr): boolean => {
@@ -147,7 +147,7 @@ function mayGrow(e: Expr): boolean {
 
 const toInt64 = (operand: string): string => `static_cast<int64_t>(${operand})`
 
-/** Strips one pair of parentheses around the whole text. */
+/** Strips one pair of parentheses around the whole source. */
 function unwrap(source: string): string {
   if (!source.startsWith('(')) return source
   let depth = 0

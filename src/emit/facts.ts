@@ -1,4 +1,4 @@
-/** Facts of a kernel as the manifest has them: for machines without the front end (src/ir/facts/facts.ts says what they mean). */
+/** Facts of a kernel as stored in the manifest, for machines without the front end (src/ir/facts/facts.ts defines their meaning). */
 import { z } from 'zod'
 import { accuracyOf } from '../ir/facts/accuracy.js'
 import { type Count, errorClasses, integerOperations, noFacts, packedRoles } from '../ir/facts/facts.js'
@@ -51,16 +51,16 @@ export const factsSchema = z.strictObject({
   results: z.record(z.string(), accuracy),
   /** Dimensions that loops run over. */
   loops: z.array(z.string()),
-  /** Of these, dimensions of outputs that reductions run across. */
+  /** Those of them that are dimensions of outputs which reductions run across. */
   across: z.array(z.string()).optional(),
 })
 
 export type ManifestFacts = z.infer<typeof factsSchema>
 
-/** What is known of a kernel's arguments and results. */
+/** Facts about a kernel's arguments and results. */
 export function manifestFacts(kernel: Kernel | TemplateKernel): ManifestFacts {
   const { inputs, dims, attrs } = kernel.facts ?? noFacts
-  // Plain copies: what is read-only in the IR is not in what zod gives.
+  // Plain copies: the types of the IR are read-only, those of zod are not.
   const across = acrossDims(kernel)
   const own = { inputs, dims, attrs, results: accuracyOf(kernel), loops: loopDims(kernel) }
   return factsSchema.parse(structuredClone(across.length === 0 ? own : { ...own, across }))

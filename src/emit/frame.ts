@@ -1,4 +1,6 @@
-/** What all kernel functions of a mapped kernel share: writers, names, the indices of a row, and the text of a step that runs once a row. */
+/**
+ * Shared parts of all kernel functions of a mapped kernel: writers, names, the indices of a row, and the source of a step that runs once per row.
+ */
 import CodeBlockWriter from 'code-block-writer'
 import { getOwn } from '../ir/get_own.js'
 import type { RowAxis } from '../ir/kernel.js'
@@ -19,7 +21,7 @@ export function bodyWriter(level = 1): CodeBlockWriter {
   return writer
 }
 
-/** What was written, ending with a line end. */
+/** Contents of a writer, ending with a line end. */
 export const lines = (writer: CodeBlockWriter): string => (writer.getLength() === 0 ? '' : `${writer.toString().trimEnd()}\n`)
 
 /** Names of the kernel functions in a file. */
@@ -30,9 +32,9 @@ export const functionName = (mapped: MappedKernel, walk: Walk | 'columns' | 'par
 export interface Body {
   readonly comment: string
   readonly template: string
-  /** Threads a block, and one block a multiprocessor: without it ptxas may spill a register or two for a block more. */
+  /** Threads per block, and one block per multiprocessor: without it ptxas may spill a register or two to fit another block. */
   readonly bounds: string
-  /** Parameters in front of the others, where they are not those of the program's kind. */
+  /** Leading parameters, if they are not those of the program's kind. */
   readonly first?: readonly string[]
   readonly name: string
   readonly body: string
@@ -45,7 +47,7 @@ export function onlyPass(program: ElementwiseProgram): Pass {
   return pass
 }
 
-/** A context for the steps of a function, with a writer of its own. */
+/** Context for the steps of a function, with a writer of its own. */
 export function newContext(mapped: MappedKernel, walk: Walk, names: Names, used: Scope['used']): PassContext {
   const writer = bodyWriter()
   const { kernel, dims: fixed } = mapped.instance
@@ -65,9 +67,9 @@ export function newContext(mapped: MappedKernel, walk: Walk, names: Names, used:
   }
 }
 
-/** Elements of a chunk: one width, or that of each variant where kernels take it as an argument. */
+/** Elements per chunk: one width, or those of all variants if kernels take the width as an argument. */
 function widthsOf({ generic, vec, program }: MappedKernel): readonly number[] {
-  // The chunks of tiles are a quarter as wide where rows are not aligned (native/device/stage.cuh).
+  // The chunks of tiles are a quarter as wide if rows are not aligned (native/device/stage.cuh).
   if (program.kind === 'elementwise' && program.staging !== undefined) return [vec, Math.max(1, vec / 4)]
   if (generic !== true) return [vec]
   const tuned = program.kind === 'rows' ? program.variants : program.kind === 'elementwise' ? (program.tuned ?? []) : []

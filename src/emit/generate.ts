@@ -1,6 +1,6 @@
 /**
- * From kernels to the text of `generated/`: one file an instance, the registry and the manifest. Pure and
- * byte-reproducible: the same kernels give the same text, whatever the machine, the time or the order they come in.
+ * Generates the files of `generated/` from kernels: one file per instance, the registry and the manifest. Pure and byte-reproducible: the same
+ * kernels give the same source, whatever the machine, the time or the order they come in.
  */
 import { createHash } from 'node:crypto'
 import { usageError } from '../errors.js'
@@ -42,14 +42,14 @@ import { userMonoidHeaders } from './user_monoids.js'
 export type GeneratedFiles = ReadonlyMap<string, string>
 
 export interface GenerateOptions {
-  /** Where texts of earlier runs are found; nowhere by default. */
+  /** Cache of sources of earlier runs; none by default. */
   readonly kept?: Memo
-  /** Is told what cannot be computed well of each instance. */
+  /** Called with the notes of each instance. */
   readonly see?: (kernel: Kernel | TemplateKernel, notes: readonly Note[]) => void
 }
 
 /**
- * Every file for all instances of the given kernels.
+ * All files for all instances of the given kernels.
  * @throws usage `emit.duplicate` when two kernels have one name; `tuning.*` when the tuning file does not fit the kernels
  */
 export function generate(
@@ -66,7 +66,7 @@ export function generate(
   return generateInstances(instances, plans, ofTemplates, tuning, schedules, { kept, see })
 }
 
-/** Every file for the given instances. @throws usage `emit.duplicate` when two instances have one key; `tuning.choice`, `tuning.order` */
+/** All files for the given instances. @throws usage `emit.duplicate` if two instances have one key; `tuning.choice`, `tuning.order` */
 export function generateInstances(
   instances: readonly Instance[],
   plans: PlannedGraphs = {},
@@ -106,7 +106,7 @@ export function generateInstances(
   return files
 }
 
-/** The CUDA text of one instance. The kernels are those of `mapped`; `launchers` may choose among them in several ways, under keys of their own. */
+/** CUDA source of one instance. The kernels are those of `mapped`; `launchers` may choose among them in several ways, under their own keys. */
 export function emitInstance(mapped: MappedKernel, launchers: readonly MappedKernel[] = [mapped]): string {
   const { vec } = mapped
   const instance = wholeOf(mapped)
@@ -121,7 +121,7 @@ export function emitInstance(mapped: MappedKernel, launchers: readonly MappedKer
     source: placeText(kernel.source),
     schedule: launchers.flatMap(variantLines).map((v) => `${v.name}: ${v.schedule}`),
     types: Object.entries(types).map(([param, dtype]) => ({ name: names.type(param), type: dtypeInfo[dtype].cuda })),
-    // Where kernels take the width as an argument, a constant of that name would go unused.
+    // If kernels take the width as an argument, a constant of that name would be unused.
     vec: hasOwnWidths(mapped) ? '' : vec,
     headers: headers(mapped),
     parts: partTexts(mapped),
@@ -130,7 +130,7 @@ export function emitInstance(mapped: MappedKernel, launchers: readonly MappedKer
   })
 }
 
-/** The exported launcher of a mapped kernel; of one that is the last of several, behind the function that launches it alone. */
+/** The exported launcher of a mapped kernel. For the last of several launches, it follows the function that launches this one alone. */
 function launcherText(mapped: MappedKernel, parameters: Parameters): string {
   const { key, split } = mapped
   const body = launcherBody(mapped, parameters)
@@ -143,11 +143,11 @@ function launcherText(mapped: MappedKernel, parameters: Parameters): string {
 export const hasOwnWidths = ({ generic, program }: MappedKernel): boolean =>
   generic === true || (program.kind === 'elementwise' && program.staging !== undefined)
 
-/** True if the text needs what tuned.cuh offers. */
+/** True if the source needs tuned.cuh. */
 const isTuned = ({ generic, program }: MappedKernel): boolean =>
   generic === true || (program.kind === 'rows' && program.variants.some(({ limit }) => limit.tuned !== undefined))
 
-/** Device headers besides kernel.cuh, in alphabetical order. */
+/** Device headers other than kernel.cuh, in alphabetical order. */
 function headers(mapped: MappedKernel): string[] {
   const { program, instance, split } = mapped
   return [
@@ -165,7 +165,7 @@ function headers(mapped: MappedKernel): string[] {
   ].sort()
 }
 
-/** The CUDA text of one template instance: tiles by what was measured, and by the rules; or the given launchers. */
+/** CUDA source of one template instance: measured tiles first, then the rules; or the given launchers. */
 export function emitTemplate(
   instance: TemplateInstance,
   { tuning, launches }: { readonly tuning?: Tuning | undefined; readonly launches?: readonly TileLaunch[] },
@@ -182,7 +182,7 @@ export function emitTemplate(
   }
 }
 
-/** A line for each measured tile, as variantLines() has one for a variant of a row program. */
+/** One line per measured tile, as variantLines() has for the variants of a row program. */
 const tileLines = ({ key }: TemplateInstance, tiles: readonly TunedTile[]): Written['variants'] =>
   tiles.map(({ choice, length, depth, fromRows, toRows, architecture, reason }) => {
     const rows = toRows === undefined ? `from ${fromRows} rows on` : `${fromRows} to ${toRows} rows`

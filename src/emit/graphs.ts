@@ -1,6 +1,6 @@
 /**
- * Graphs as data: the schema by which planned graphs travel in the manifest. Plans are applied when CUDA is generated, so
- * that what runs needs neither the front end nor the fusion room.
+ * Graphs as data: the schema of planned graphs in the manifest. Plans are applied when CUDA is generated, so that the runtime needs neither the
+ * front end nor src/fuse.
  */
 import { z } from 'zod'
 import { dtypes } from '../ir/dtype.js'
@@ -14,7 +14,7 @@ const extent = z.strictObject({ factor: z.number().int().positive(), dims: z.arr
 const names = z.record(z.string(), z.string())
 const axes = z.array(z.string())
 
-/** Which element of a weight a channel comes from: whole numbers of the channel and of extents. */
+/** Index of the weight's element that a channel comes from: integer arithmetic over the channel and extents. */
 const element: z.ZodType<Expr> = z.lazy(() =>
   z.discriminatedUnion('kind', [
     z.strictObject({ kind: z.literal('const'), type: z.literal('i32'), value: z.number().int() }),
@@ -95,7 +95,7 @@ export const graphSchema = z.strictObject({
     .optional(),
 }) satisfies z.ZodType<Graph>
 
-/** Graphs by name, by plan: what each plan makes of the graphs it groups. */
+/** Graphs by name, by plan: the result of each plan for the graphs it groups. */
 export const plannedGraphsSchema = z.record(z.string(), z.record(z.string(), graphSchema))
 
 export type PlannedGraphs = Readonly<Record<string, Readonly<Record<string, Graph>>>>

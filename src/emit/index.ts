@@ -1,4 +1,4 @@
-/** Emission: kernels in, the text of `generated/` out. */
+/** Emission: from kernels to the files of `generated/`. */
 export { generateCandidates } from './candidates.js'
 export { generate } from './generate.js'
 export { writeGenerated } from './write.js'

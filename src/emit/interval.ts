@@ -1,4 +1,4 @@
-/** A kernel whose threads go over an interval of an axis, as text (src/schedule/interval.ts): they take the place of their slot. */
+/** Source of a kernel whose threads cover an interval of an axis (src/schedule/interval.ts): each thread computes the place of its slot. */
 import type CodeBlockWriter from 'code-block-writer'
 import { getOwn } from '../ir/get_own.js'
 import type { Interval, Sum } from '../schedule/interval.js'
@@ -6,13 +6,13 @@ import { intervalIn, type MappedKernel } from '../schedule/mapped.js'
 import { isZero } from '../schedule/rewrite.js'
 import { operandText, type Scope } from './expression.js'
 
-/** The kernel's parameters for how much work there is, `work` or `rows` of it. */
+/** Kernel parameters for the amount of work, `work` or `rows`. */
 export const workParameters = (mapped: MappedKernel, work: string): readonly string[] => [
   `const int64_t ${work}`,
   ...(intervalIn(mapped) === undefined ? [] : ['const int slots']),
 ]
 
-/** Narrows the interval by one bound after the other; a thread ends where nothing is left, or nothing for its slot. */
+/** Narrows the interval by one bound after the other. A thread returns if nothing is left, or nothing for its slot. */
 export function writeBounds({ axis, bounds }: Interval, scope: Scope, writer: CodeBlockWriter): void {
   const fixed = getOwn(scope.fixed, axis.dim)
   if (fixed === undefined) scope.used.dims.add(axis.dim)
@@ -29,7 +29,7 @@ export function writeBounds({ axis, bounds }: Interval, scope: Scope, writer: Co
   writer.writeLine(`const int ${scope.names.value(axis.index)} = static_cast<int>(interval.from + slot);`)
 }
 
-/** What a launcher counts in the place of the axis's extent: as many slots as the interval may have places. @returns all extents */
+/** Slots that a launcher counts instead of the axis's extent: as many as the maximum length of the interval. @returns all extents */
 export function writeSlots(
   mapped: MappedKernel,
   extents: readonly string[],
@@ -44,11 +44,11 @@ export function writeSlots(
   return extents.with(at, 'slots')
 }
 
-/** What a launcher hands to the kernel first. */
+/** Leading arguments of the kernel in a launcher. */
 export const workArguments = (mapped: MappedKernel, work: string): string =>
   intervalIn(mapped) === undefined ? work : `${work}, slots`
 
-/** In 64 bits where it is a sum: that of two places may be more than 32 bits hold. */
+/** Source of a sum, in 64 bits unless it is a single value: the sum of two places may exceed 32 bits. */
 function sumText(sum: Sum, scope: Scope): string {
   const [first, ...rest] = sum
     .filter(({ value }) => !isZero(value))

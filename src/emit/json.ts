@@ -1,13 +1,13 @@
-/** JSON for people and diffs: what fits a line stands on one, so that an entry that changes is a line that changes. */
+/** JSON for people and diffs: a value that fits on one line is written on one line, so that a changed entry is a changed line. */
 const width = 140
 
-/** The value as JSON text. Objects and arrays that do not fit a line are broken into one line a member. */
+/** The value as JSON. Objects and arrays that do not fit on a line are broken into one line per member. */
 export function jsonText(value: unknown, indent = ''): string {
   if (typeof value !== 'object' || value === null) return JSON.stringify(value)
   const isList = Array.isArray(value)
   const [open, close] = isList ? '[]' : '{}'
   const inner = `${indent}  `
-  // Each member's text is made once: where the whole fits a line, so does each of its members.
+  // Each member is formatted once: if the whole fits on a line, so does each member.
   const members = isList
     ? value.map((item: unknown) => ({ name: '', text: jsonText(item, inner) }))
     : present(value).map(([key, item]) => ({ name: `${JSON.stringify(key)}:`, text: jsonText(item, inner) }))
@@ -18,6 +18,6 @@ export function jsonText(value: unknown, indent = ''): string {
   return `${open}\n${lines.join(',\n')}\n${indent}${close}`
 }
 
-/** The members JSON writes: those with a value. */
+/** Members that JSON contains: those with a value. */
 const present = (value: object): (readonly [string, unknown])[] =>
   Object.entries(value).filter(([, item]: readonly [string, unknown]) => item !== undefined)

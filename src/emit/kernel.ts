@@ -1,6 +1,5 @@
 /**
- * The kernels of a mapped kernel as CUDA text: the frame around the passes. An elementwise program is one kernel; row
- * programs are in row_kernels.ts.
+ * Kernels of a mapped kernel as CUDA source: the frame around the passes. An elementwise program is one kernel; row programs are in row_kernels.ts.
  */
 import type { Kernel, TensorParam } from '../ir/kernel.js'
 import { placeUpdates } from '../ir/update.js'
@@ -30,7 +29,7 @@ import { tiledBody } from './tiled.js'
 import { totalBodies } from './total_kernels.js'
 import { structTexts } from './user_monoid.js'
 
-/** A kernel's parameters besides the amount of work, which is the first where there is one. */
+/** Parameters of a kernel, except the amount of work, which is the first if there is one. */
 export interface Parameters {
   readonly dims: readonly string[]
   readonly attrs: readonly { readonly name: string; readonly type: 'f32' | 'i32' }[]
@@ -42,7 +41,7 @@ export interface KernelTexts {
   readonly parameters: Parameters
 }
 
-/** The tensors a kernel reads and writes: one that is updated and not read is the memory of the output alone. */
+/** Tensors that a kernel reads or writes. A tensor that is updated and not read is represented by the output alone. */
 function usedTensors(kernel: Kernel): readonly TensorParam[] {
   const { tensors } = kernel
   const read = new Set<string>()
@@ -121,7 +120,7 @@ function elementwiseBody(mapped: MappedKernel, program: ElementwiseProgram, used
   frame.writeLine(`const int valid = ${length} - ${first};`)
   const bounds = bodyWriter()
   if (interval !== undefined) writeBounds(interval, inner, bounds)
-  // Behind all text that reads indices.
+  // After all source that uses indices.
   writeIndices(mapped, frame, names, used)
   return {
     comment: 'Each thread computes one chunk of VEC elements.',
@@ -132,7 +131,7 @@ function elementwiseBody(mapped: MappedKernel, program: ElementwiseProgram, used
   }
 }
 
-/** What a chunk in which no piece ends is computed by, and the thread is done. */
+/** Source for a chunk that lies in one piece; the thread is then done. */
 function writePieces(mapped: MappedKernel, { index, bounds, steps }: PieceSteps, { loop }: Pass, outer: PassContext): void {
   const { names, used, writer } = outer
   const first = names.first(loop.index)

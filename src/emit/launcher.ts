@@ -1,4 +1,4 @@
-/** The launcher of an instance as C++ text: reads and checks the arguments, picks the variant, launches it. */
+/** Launcher of an instance as C++ source: reads and checks the arguments, selects the variant, launches it. */
 import type CodeBlockWriter from 'code-block-writer'
 import { dim as dimVar, i32 } from '../ir/build.js'
 import type { Expr } from '../ir/expr.js'
@@ -19,7 +19,7 @@ import { argumentText, createNames, scalarText, storageText } from './names.js'
 import { chunksText, computedLengths, wordsText } from './totals.js'
 import { type Own, userMonoidName } from './user_monoids.js'
 
-/** C++ type of a team, as in native/device/team.cuh. */
+/** C++ type of a team (native/device/team.cuh). */
 export function teamText(team: Team): string {
   switch (team.kind) {
     case 'thread':
@@ -31,7 +31,7 @@ export function teamText(team: Team): string {
   }
 }
 
-/** The body of the launcher, for kernels with the given parameters. */
+/** Body of the launcher, for kernels with the given parameters. */
 export function launcherBody(mapped: MappedKernel, parameters: Parameters): string {
   const { kernel, dims: fixed } = mapped.instance
   const names = createNames(mapped)
@@ -55,7 +55,7 @@ export function launcherBody(mapped: MappedKernel, parameters: Parameters): stri
   })
   writeLaunch(mapped, parameters, scope, actions)
 
-  // Written last, because the text above decides which values are read.
+  // Written last, because the source above determines the values that are read.
   const values = bodyWriter()
   const counts = [kernel.tensors, kernel.dims, kernel.attrs].map((list) => list.length).join(', ')
   values.writeLine(`heddle::Arguments arguments(launch, error, {"${mapped.key}", ${counts}});`)
@@ -73,7 +73,7 @@ export function launcherBody(mapped: MappedKernel, parameters: Parameters): stri
   return lines(values) + lines(actions)
 }
 
-/** A number of elements whose arithmetic notices overflow. */
+/** A number of elements with checked arithmetic. */
 const toCount = (operand: string): string => `heddle::Count(${operand})`
 
 function writeLaunch(mapped: MappedKernel, parameters: Parameters, scope: Scope, writer: CodeBlockWriter): void {
@@ -112,7 +112,7 @@ function writeLaunch(mapped: MappedKernel, parameters: Parameters, scope: Scope,
       `${functionName(mapped, 'parts')}<heddle::WalkingBlock, false>`,
       functionName(mapped, 'totals'),
     ]
-    // What dimensions make may be more than an index counts.
+    // A computed length may exceed the range of an index.
     for (const length of computedLengths(program, scope))
       writer.writeLine(`arguments.at_most(${length}, INT32_MAX, "places of a loop");`)
     const sizes = `${productText(extents)}, ${chunksText(program, scope)}, ${wordsText(program, context)}`
@@ -142,7 +142,7 @@ function writeLaunch(mapped: MappedKernel, parameters: Parameters, scope: Scope,
   writeChoice(mapped, program, scope, writer)
 }
 
-/** Tiles of columns differ in width, and their rows in who reduces them: the header chooses. */
+/** Launches a column program. Tiles of columns differ in width, and the reduction of their rows differs too: the header chooses. */
 function writeColumnLaunch(
   mapped: MappedKernel,
   program: ColumnProgram,
@@ -160,14 +160,14 @@ function writeColumnLaunch(
   })
   writer.write(';').newLine()
   const outer = productText(extents)
-  // Rows that are stored may be few, as channels are.
+  // There may be few stored rows, such as channels.
   const stored = program.sequence.find((step) => step.kind === 'stores')
   const [choose, rows] =
     stored === undefined ? ['choose_columns', ''] : ['choose_stored_columns', `, ${expressionText(stored.loop.length, scope)}`]
   writer.writeLine(`return heddle::${choose}<VEC, ${program.parts}>(${outer}, ${columns}${rows}, arguments, run);`)
 }
 
-/** Tiles differ in shape and in the width of their stores: the header chooses. */
+/** Launches tiles. They differ in shape and in the width of their stores: the header chooses. */
 function writeTiles(
   mapped: MappedKernel,
   program: ElementwiseProgram,
@@ -187,7 +187,7 @@ function writeTiles(
   writer.writeLine(`return heddle::choose_tiles<${mapped.vec}>(${rows}, ${columns}, run);`)
 }
 
-/** Of a launch of elements, as text. */
+/** Source fragments of a launch over elements. */
 interface ElementLaunch {
   readonly extents: readonly string[]
   readonly chunks: string
@@ -197,7 +197,7 @@ interface ElementLaunch {
   readonly args: string
 }
 
-/** A thread for each chunk of all axes, of an axis that is gone over in part for as many places as that may be. */
+/** One thread per chunk over all axes; an axis with an update range counts for the maximum length of the range. */
 function writeElements(mapped: MappedKernel, launch: ElementLaunch, scope: Scope, writer: CodeBlockWriter): void {
   const { extents, chunks, name, threads, kernel, args } = launch
   const counts = writeSlots(mapped, extents, scope, writer)
@@ -207,7 +207,7 @@ function writeElements(mapped: MappedKernel, launch: ElementLaunch, scope: Scope
   writer.writeLine(`return heddle::launch_elements(launch, error, ${name}, work, ${threads}, ${kernel}, ${given});`)
 }
 
-/** Elementwise variants differ in how many chunks there are, so each counts its own. */
+/** Elementwise variants differ in the number of chunks, so each counts its own. */
 function writeGenericElements(
   mapped: MappedKernel,
   program: ElementwiseProgram,
@@ -240,7 +240,7 @@ function writeGenericElements(
 const isLimitedInRows = ({ limit }: { readonly limit: Limit }): boolean =>
   limit.rows !== undefined || (limit.tuned?.fromRows ?? 1) > 1
 
-/** Extents of dimensions: numbers where an instance fixes them. */
+/** Extents of dimensions: numbers if the instance fixes them. */
 const extentIn =
   ({ instance }: MappedKernel) =>
   (dim: string): Expr => {
@@ -276,13 +276,13 @@ function conditionText(limit: Limit): string {
     ...(tuned === undefined || tuned.fromRows === 1 ? [] : [`rows >= ${tuned.fromRows}`]),
     ...(limit.length === undefined ? [] : [`length <= ${limit.length}`]),
     ...(limit.rows === undefined ? [] : [`rows <= ${limit.rows}`]),
-    // Last, since it asks the device.
+    // Last, since it queries the device.
     ...(tuned === undefined ? [] : [runsOn(tuned.architecture)]),
   ]
   return tests.length === 0 ? '' : `if (${tests.join(' && ')}) `
 }
 
-/** True if the device has an architecture that was measured, as tuned.cuh tells. */
+/** True if the device has a measured architecture, by the test in tuned.cuh. */
 export const runsOn = (architecture: string): string => `heddle::runs_on(${architecture.replace('sm_', '').replace('simt', '0')})`
 
 export const capitalise = (sentence: string): string => sentence.charAt(0).toUpperCase() + sentence.slice(1)

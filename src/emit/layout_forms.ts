@@ -1,6 +1,6 @@
 /**
- * Layouts as the manifest has them: how many elements a buffer holds and how far apart they lie, as counts of the extents. What is written in other
- * languages, such as the sources of an export, takes memory by them; kernels have their offsets compiled in.
+ * Layouts as stored in the manifest: the number of elements in a buffer and the strides, as counts of the extents. Sources in other languages, such
+ * as those of an export, allocate memory by them; kernels have their offsets compiled in.
  */
 import { z } from 'zod'
 import { i32 } from '../ir/build.js'
@@ -17,11 +17,11 @@ import { dropZeros } from '../schedule/rewrite.js'
 import { countSchema } from './facts.js'
 
 export const layoutFormSchema = z.strictObject({
-  /** Names that counts have for the extents, outermost axis first. */
+  /** Names of the extents in counts, outermost axis first. */
   axes: z.array(z.string()),
-  /** Elements that a buffer holds, padding included. */
+  /** Elements in a buffer, padding included. */
   size: countSchema,
-  /** Elements from one index to the next along each axis, of a layout in which these are the same everywhere. */
+  /** Stride in elements along each axis, for a layout in which the strides are constant. */
   strides: z.array(countSchema).optional(),
 })
 
@@ -29,7 +29,7 @@ export type LayoutForm = z.infer<typeof layoutFormSchema>
 
 type Tensors = readonly { readonly layout: Layout }[]
 
-/** The layouts of tensors by name, but rows; without those whose size is no count. */
+/** Layouts of tensors by name, except row-major ones and those whose size is no count. */
 export function layoutForms(kernels: readonly { readonly tensors: Tensors }[]): Record<string, LayoutForm> {
   const named = new Map(kernels.flatMap(({ tensors }) => tensors.map(({ layout }) => [layout.name, layout] as const)))
   const names = [...named.keys()].filter((name) => name !== 'row').sort()
@@ -52,14 +52,14 @@ function formOf(layout: Layout): LayoutForm | undefined {
   return { axes: [...axes], size, ...(isStepped ? { strides } : {}) }
 }
 
-/** The offset of the second index along one axis, the first along the others. */
+/** Offset of the second index along one axis, the first along the others. */
 const offsetAt = ({ axes, offset }: Layout, axis: string): Expr =>
   substitute(offset, new Map(axes.map((each) => [each, i32(each === axis ? 1 : 0)])))
 
-/** Elements that are evaluated for one layout; its offsets are proved with more. */
+/** Elements evaluated per layout; proofs of its offsets use more. */
 const budget = 20_000
 
-/** Count that an expression of extents equals at all extents that are tried; undefined if there is none. */
+/** Count that equals an expression of extents for all tried extents; undefined if there is none. */
 function exactCount({ axes }: Layout, expr: Expr): Count | undefined {
   const count = countOf(simplifyExpr(dropZeros(simplifyExpr(arithmetic(expr)))), new Map())
   if (count === undefined) return undefined
@@ -71,7 +71,7 @@ function exactCount({ axes }: Layout, expr: Expr): Count | undefined {
   return isSame ? count : undefined
 }
 
-/** True if the offset of each index is the sum of its strides, at all extents that are tried. */
+/** True if the offset of each index is the sum of its strides, for all tried extents. */
 function goesInSteps({ axes, offset }: Layout, strides: readonly Count[]): boolean {
   const slots = (from: number) => new Map(axes.map((axis, at) => [axis, from + at]))
   const evaluate = integerFunction(offset, { index: slots(0), dim: slots(axes.length) })
@@ -87,7 +87,7 @@ function goesInSteps({ axes, offset }: Layout, strides: readonly Count[]): boole
   return true
 }
 
-/** Shifts and masks by powers of two as what they are of numbers that are not negative, as extents and offsets are. */
+/** Replaces shifts and masks by powers of two with the equal arithmetic on numbers that are not negative, as extents and offsets are. */
 const arithmetic = (expr: Expr): Expr =>
   rewrite(expr, (node) => {
     if (node.kind !== 'call' || node.type !== 'i32') return node

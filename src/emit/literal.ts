@@ -1,7 +1,7 @@
-/** Constants as C++ text that denotes exactly their value. */
+/** Constants as C++ source that denotes exactly their value. */
 import type { ExprOf } from '../ir/expr.js'
 
-/** The literal of a constant. Negative numbers are parenthesised, because text may be put before them. */
+/** Literal of a constant. Negative numbers are parenthesised, because other source may precede them. */
 export function literalText({ type, value }: ExprOf<'const'>): string {
   if (typeof value === 'boolean') return value ? 'true' : 'false'
   if (type === 'i32') {
@@ -20,8 +20,8 @@ const negative = (value: number): boolean => value < 0 || Object.is(value, -0)
 const closeEnough = 0.75 * 2 ** -25
 
 /**
- * The shortest decimal that reads back as this float32 number. Nine significant digits always do; fewer are taken when the
- * decimal is nearer than three quarters of the way to the next rounding boundary, which no intermediate rounding crosses.
+ * The shortest decimal that reads back as this float32 number. Nine significant digits always do. Fewer are used if the decimal is nearer than
+ * three quarters of the way to the next rounding boundary, which no intermediate rounding crosses.
  */
 function decimalText(single: number): string {
   for (let digits = 1; digits < 9; digits++) {

@@ -1,6 +1,6 @@
 /**
- * When the chunks of rows are read: with the pass that needs them, all before the pass, or before the first pass. What a row read early
- * costs is registers; what it wins is that nobody waits for far memory after a reduction.
+ * Placement of the loads of rows: with the pass that needs them, all before the pass, or before the first pass. Prefetching a row costs registers
+ * and hides the latency of DRAM after a reduction.
  */
 import { mark } from '../ir/trace.js'
 import type { Pass, PassRow } from '../schedule/passes.js'
@@ -20,7 +20,7 @@ const loadAccess = ({ load, run, loop }: LoadedRow): ChunkAccess => ({
   index: loop.index,
 })
 
-/** Template arguments of a chunk access: its width, and whether it can do without checks. */
+/** Template arguments of a chunk access: its width, and whether it needs no checks. */
 export const widthText = (access: ChunkAccess, { walk, whole }: PassContext): string =>
   walk === 'single' && whole === undefined ? 'VEC' : `VEC, ${whole?.covers(access) === true ? 'WHOLE' : 'false'}`
 
@@ -31,15 +31,15 @@ function differs({ load, loop }: LoadedRow, scope: PassContext): boolean {
 }
 
 /**
- * Rows that differ from row to row come from far memory: the team asks for all their chunks before it needs the first.
- * Rows that are the same for every row (a weight) are in the cache, and would only occupy registers.
+ * Rows to load before the pass. Those that differ from row to row come from DRAM: the team issues all their loads before it needs the first. Rows
+ * that are the same for every row (a weight) are cached, and would only occupy registers.
  */
 export function earlyRows(pass: Pass, context: PassContext): ReadonlySet<PassRow> {
   if (context.walk !== 'kept') return new Set()
   return new Set(pass.rows.filter((row) => row.kind === 'loaded' && (row.keep || differs(row, context))))
 }
 
-/** Reads a lane's chunks of a row into an array. */
+/** Loads a lane's chunks of a row into an array. */
 export function rowLines(
   row: LoadedRow,
   length: string,
@@ -56,15 +56,15 @@ export function rowLines(
   return row.guard === undefined ? [`${chunk};`, load] : [`${chunk} = {};`, `if (${operandText(row.guard, context)}) ${load}`]
 }
 
-/** A chunk's load as text, or nothing read where a guard does not hold. */
+/** Source of a chunk load that reads nothing if a guard does not hold. */
 export function guardedText({ load, guard }: Pick<LoadedRow, 'load' | 'guard'>, text: string, scope: Scope): string {
   if (guard === undefined) return text
   return `${expressionText(guard, scope)} ? ${text} : heddle::Chunk<${storageText(tensorOf(load.tensor, scope), scope.names)}, VEC>{}`
 }
 
 /**
- * Where a lane has one chunk, what later passes need of rows that are the same for every row: a reduction would be waited for before
- * they are asked for. Their starts and lengths are known before the first pass.
+ * Prefetches for later passes, if a lane has one chunk: rows that are the same for every row, which would otherwise be loaded only after a
+ * reduction. Their starts and lengths are known before the first pass.
  */
 export function soonLines(passes: readonly Pass[], ready: ReadonlySet<string>, context: PassContext): string[] {
   if (context.walk !== 'kept') return []
@@ -82,7 +82,7 @@ export function soonLines(passes: readonly Pass[], ready: ReadonlySet<string>, c
   })
 }
 
-/** The chunk of a row that is read where it is needed, as the pass that needs it sees it. */
+/** The chunk of a row that is loaded where it is needed, as seen by the pass that needs it. */
 export function chunkLine(row: LoadedRow, first: string, context: PassContext): string {
   const access = loadAccess(row)
   const offset = chunkOffset(access, first, context.starts, context)

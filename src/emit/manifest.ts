@@ -1,6 +1,6 @@
 /**
- * The manifest: what `generated/` holds, in the words the runtime needs to launch it. Written by `heddle gen`, read by the
- * build and the runtime. Launchers take buffers, dims and attrs in exactly the order listed here.
+ * The manifest: contents of `generated/`, in the terms that the runtime needs to launch them. Written by `heddle gen`, read by the build and the
+ * runtime. Launchers take buffers, dims and attrs in exactly the order listed here.
  */
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
@@ -16,14 +16,14 @@ const dtype = z.enum(dtypes)
 const extent = z.number().int().positive()
 
 export const kernelEntrySchema = z.strictObject({
-  /** The instance key: `layer_norm__f16`. The registry of a library has it as a name in C++. */
+  /** The instance key: `layer_norm__f16`. It is a C++ name in the registry of a library. */
   key: z.string().regex(/^[A-Za-z_]\w*$/),
   op: z.string(),
   types: z.record(z.string(), dtype),
   fixedDims: z.record(z.string(), z.number().int().positive()),
-  /** Path of the generated text below `generated/`: nothing outside is read or compiled because a manifest says so. */
+  /** Path of the generated source below `generated/`: a manifest cannot cause other files to be read or compiled. */
   file: z.string().regex(/^(?!.*(^|\/)\.\.(\/|$))[^/\\\0][^\\\0]*$/, 'expected a path below the folder of the manifest'),
-  /** sha256 of the generated text. */
+  /** sha256 of the generated source. */
   digest: z.string().regex(/^[0-9a-f]{64}$/),
   buffers: z.array(
     z.strictObject({
@@ -32,17 +32,17 @@ export const kernelEntrySchema = z.strictObject({
       dtype,
       dims: z.array(z.string()),
       layout: z.string(),
-      /** Of an output: the input whose memory it has, and of which it replaces elements. */
+      /** For an output: the input whose memory it shares, and of which it replaces elements. */
       updates: z.string().optional(),
-      /** Of an input: it is read as a constant, so no step of a program that runs the kernel may write it. */
+      /** For an input: it is read as a constant, so no step of a program that runs the kernel may write it. */
       constant: z.literal(true).optional(),
     }),
   ),
   dims: z.array(z.string()),
   attrs: z.array(z.strictObject({ name: z.string(), type: z.enum(['f32', 'i32']), default: z.number() })),
-  /** What tests and measurements must know of the arguments and of how results err. */
+  /** Facts that tests and measurements need about the arguments and the error of results. */
   facts: factsSchema.optional(),
-  /** Of a template kernel: the sizes for which tiles of it were measured. Where the library computes the same, it takes its place there. */
+  /** For a template kernel: the sizes for which its tiles were measured. At these it replaces a library call that computes the same. */
   measured: z
     .array(
       z.strictObject({
@@ -54,18 +54,18 @@ export const kernelEntrySchema = z.strictObject({
       }),
     )
     .optional(),
-  /** Kernels in the file, with the schedule each follows, in the words of `heddle inspect`. */
+  /** Kernels in the file, each with its schedule, in the words of `heddle inspect`. */
   variants: z.array(z.strictObject({ kernel: z.string(), schedule: z.string(), when: z.string() })),
 })
 
 export const manifestSchema = z.strictObject({
   version: z.literal(1),
   kernels: z.array(kernelEntrySchema),
-  /** What each fusion plan makes of the graphs it groups: plan name, then graph name. */
+  /** Results of each fusion plan for the graphs it groups: plan name, then graph name. */
   plans: plannedGraphsSchema.optional(),
-  /** Layouts of the kernels' buffers by name, but rows: how much memory each takes. */
+  /** Layouts of the kernels' buffers by name, except row-major ones, with the memory that each needs. */
   layouts: z.record(z.string(), layoutFormSchema).optional(),
-  /** Algorithms of matmul libraries that were measured, as in the tuning file. */
+  /** Measured algorithms of matmul libraries, as in the tuning file. */
   matmuls: z.array(tunedMatmulSchema).optional(),
 })
 
@@ -73,9 +73,9 @@ export type KernelEntry = z.infer<typeof kernelEntrySchema>
 export type Manifest = z.infer<typeof manifestSchema>
 
 /**
- * The manifest in a text; `path` is used in messages.
- * @param shipped digest of a text that is known to be one
- * @throws usage `code` for what is not one
+ * Parses a manifest; `path` is used in messages.
+ * @param shipped digest of a source that is known to be a valid manifest
+ * @throws usage `code` for anything else
  */
 export function parseManifest(
   text: string,
@@ -98,6 +98,6 @@ export function parseManifest(
   throw refuse(`${issue?.path.map(String).join('.') || 'the file'}: ${issue?.message ?? 'is invalid'}`)
 }
 
-/** True if a manifest is the one that ships with this code, which needs no schema. */
+/** True if a manifest is the one shipped with this code, which needs no schema. */
 const isShipped = (shipped: string | undefined, text: string, _value: unknown): _value is Manifest =>
   shipped !== undefined && createHash('sha256').update(text).digest('hex') === shipped

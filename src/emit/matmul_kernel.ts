@@ -1,7 +1,7 @@
 /**
- * A matmul kernel as CUDA text: a struct of slots, and the main loop of a device header that takes them. Plain matrices of one type go to
- * the loops that tensor cores and measurements were made for, int8 in any order to loops of its own; everything else (other axis orders
- * and types, batches of floats, several products, factors that are computed) to the loops of matmul_products.cuh.
+ * A matmul kernel as CUDA source: a struct of slots, and the main loop of a device header that takes them. Plain matrices of one type use the loops
+ * that are specialised and tuned for tensor cores; int8 in any order uses its own loops. Everything else (other axis orders and types, batches of
+ * floats, several matmuls, computed operands) uses the loops of matmul_products.cuh.
  */
 import type { Expr } from '../ir/expr.js'
 import type { MatrixOrder } from '../ir/matrix_order.js'
@@ -25,7 +25,7 @@ export function emitMatmul(instance: TemplateInstance, kernel: MatmulKernel, til
   const { epilogue } = kernel
   const mapped = { ...mapPart({ kernel: epilogue, types: instance.types, dims: {} }), vec }
   const { program } = mapped
-  // The loop hands over every element, those outside of an interval too.
+  // The loop passes every element, including those outside of an interval.
   if (program.kind !== 'elementwise' || program.interval !== undefined)
     throw new Error(`internal: ${kernel.name} has no elementwise epilogue`)
   const names = declareNames(kernel, createNames(mapped))
@@ -37,7 +37,7 @@ export function emitMatmul(instance: TemplateInstance, kernel: MatmulKernel, til
     { ...scope, names: inFrame(scope, kernel, onlyPass(program).loop.index) },
     instance.types,
   )
-  // The launcher has every tensor: what it names need not become a member of the slots.
+  // The launcher has every tensor; those that it names need not become members of the slots.
   const launcher: Scope = { ...scope, names, tensors: kernel.tensors }
   const { include, launch, slots } = mainLoop(instance, kernel, launcher, tiles.tuned)
   const more = slots === undefined ? '' : slots({ ...launcher, names: scope.names })
@@ -62,11 +62,11 @@ const commentOf = ({ products, ...kernel }: MatmulKernel): string => {
 }
 
 interface MainLoop extends Pick<TemplateText, 'include' | 'launch'> {
-  /** Members of the slots' struct beside those of the epilogue. */
+  /** Members of the slots' struct other than those of the epilogue. */
   readonly slots?: (scope: Scope) => string
 }
 
-/** The main loop for the factors' types, orders and number, and its call. */
+/** The main loop for the types, orders and number of the operands, with its call. */
 function mainLoop(instance: TemplateInstance, kernel: MatmulKernel, scope: Scope, tuned: readonly TunedTile[]): MainLoop {
   const plain =
     kernel.products.length === 1 &&
@@ -77,20 +77,20 @@ function mainLoop(instance: TemplateInstance, kernel: MatmulKernel, scope: Scope
   return products(instance, kernel, scope)
 }
 
-/** True if a right factor may be read before earlier launches are complete: the program says, at each launch. */
+/** True if a right operand may be read before earlier launches are complete; the program decides at each launch. */
 const isConstant = ({ tensors }: MatmulKernel, { tensor }: MatmulFactor): string =>
   `arguments.is_constant(${tensors.findIndex(({ name }) => name === tensor)})`
 
 const constantB = (kernel: MatmulKernel): string => isConstant(kernel, kernel.products[0].b)
 
-/** True if all right factors are: those that are read as they lie in memory. */
+/** True if all right operands may be read before earlier launches are complete. Concerns those that are not computed. */
 function constantRights(kernel: MatmulKernel): string {
   const rights = kernel.products.map(({ b }) => b)
   if (rights.some(({ prologue }) => prologue !== undefined)) return 'false'
   return [...new Set(rights.map((right) => isConstant(kernel, right)))].join(' && ')
 }
 
-/** True if both factors are row-major matrices `m k` and `n k` of one type, one of each. */
+/** True if there is one matmul of two row-major matrices `m k` and `n k` of one type. */
 function isMatrices(kernel: MatmulKernel): boolean {
   const { batch, m, n, k, products: sums } = kernel
   const [a, b] = [kernel.a, sums[0].b].map((factor) => factorParam(kernel, factor))
@@ -126,7 +126,7 @@ function matrices(kernel: MatmulKernel, scope: Scope, tuned: readonly TunedTile[
   }
 }
 
-/** The main loop of int8 matrices in an order of their own; undefined where a factor is in none. */
+/** The main loop of int8 matrices with their own orders; undefined if the order of an operand is not supported. */
 function int8Matrices(instance: TemplateInstance, kernel: MatmulKernel, scope: Scope): MainLoop | undefined {
   const { names } = scope
   const { batch, a, products: sums } = kernel
@@ -152,7 +152,7 @@ function int8Matrices(instance: TemplateInstance, kernel: MatmulKernel, scope: S
   }
 }
 
-/** The main loop that reads its factors through the slots. */
+/** The main loop that reads its operands through the slots. */
 function products(instance: TemplateInstance, kernel: MatmulKernel, scope: Scope): MainLoop {
   const { names } = scope
   const [m, n, k] = [kernel.m, kernel.n, kernel.k].map(names.dim)
@@ -166,7 +166,7 @@ function products(instance: TemplateInstance, kernel: MatmulKernel, scope: Scope
   }
 }
 
-/** A tile as native/device/matmul_choice.cuh has it. */
+/** A tile as the type in native/device/matmul_choice.cuh. */
 function choiceText(choice: TileChoice): string {
   if (choice.kind !== 'matmul') throw new Error(`internal: a matmul has no tile ${choice.kind}`)
   return `{heddle::MatmulTile::${choice.tile}, ${choice.split}}`
@@ -180,7 +180,7 @@ const orderTypes: Readonly<Record<MatrixOrder, string>> = {
   col32_2r_4r4: 'Col32TwoRowOrder',
 }
 
-/** The names an epilogue is called with: its row, which counts through all matrices, and the first of its columns. */
+/** Names with which an epilogue is called: its row, which counts through all matrices, and the first of its columns. */
 function inFrame({ names, used }: Scope, { epilogue, batch, m }: MatmulKernel, column: string): Names {
   const framed = placed(names, indexTexts(epilogue, [...batch, m], 'row', names), used)
   return { ...framed, first: (name) => (name === column ? 'column' : names.first(name)) }

@@ -1,6 +1,6 @@
 /**
- * Names in generated text. Authors' names are kept; where C++ or the generated frame needs a name, or an index has the
- * name of a dimension (`m` runs over `m`), one of the two gives way.
+ * Names in generated source. Names of bodies are kept. If C++ or the generated frame needs a name, or an index has the name of a dimension (`m`
+ * runs over `m`), one of the two is renamed.
  */
 import { dtypeInfo } from '../ir/dtype.js'
 import type { Expr } from '../ir/expr.js'
@@ -21,7 +21,7 @@ export interface Names {
   value(name: string): string
   /** The loop index of a chunk's first element: `c0` for `c`, `c3_0` for `c3`. */
   first(index: string): string
-  /** A name nothing else has. */
+  /** A name that nothing else has. */
   fresh(wanted: string): string
 }
 
@@ -31,40 +31,42 @@ const keywords =
   'mutable namespace new noexcept not nullptr operator or override private protected public register requires return short signed ' +
   'sizeof static struct switch template this thread_local throw true try typedef typeid typename typeof union unsigned using ' +
   'virtual void volatile wchar_t while xor bitand bitor compl'
-/** What generated text reads of the C library and of CUDA: a variable must not hide it. Macros in capitals are told by their form. */
+/**
+ * Names of the C library and of CUDA that generated source uses: a variable must not hide them. Macros in capitals are recognised by their form.
+ */
 const library =
   'abs ceilf cosf erff exp2f expf expm1f fabsf floorf heddle log10f log1pf log2f logf max min powf rintf rsqrtf sinf sqrtf std tanhf truncf ' +
   'int32_t int64_t ' +
   'blockDim blockIdx gridDim threadIdx warpSize main ' +
   'I alloca assert complex errno i386 imaginary linux major makedev minor offsetof static_assert stderr stdin stdout unix ' +
   'fpclassify isfinite isgreater isgreaterequal isinf isless islessequal islessgreater isnan isnormal isunordered signbit setjmp'
-/** The frame's own names. */
+/** Names of the frame. */
 const frame =
   'CHUNKS Epilogue Loaded Slots Team VEC WHOLE arguments choice chunk column compute error finish i kernel launch length load ' +
   'measured name operands position prefetch product row rows run team threads valid whole width work THREADS ' +
   'Element PARTS PRODUCTS Row0 Row1 Row2 Row3 Row4 Sum chunk_of copies copy_of keep_parts row_of whole_chunks whole_rows'
 
-/** What the text around a column program has besides. */
+/** Further names in the source around a column program. */
 const columnFrame = 'j round shared tile tiles'
 
-/** What the text around an interval of an axis has. */
+/** Names in the source around an interval of an axis. */
 const intervalFrame = 'interval slot slots'
 
 /** Names in the source around tiles of staged loads. */
 const tileFrame = 'Shape at chunks column_in_tile first lanes row_in_tile tile_column tile_row wide'
 
-/** And what that around a program of totals has. */
+/** Further names in the source around a program of totals. */
 const totalFrame = 'ALONE alone brief chunks divided j joined part parts place round stride sums words'
 
-/** Names of one capital letter (and digits) are left to types: others may be a type of the C library or of CUDA. */
+/** Names of one capital letter (and digits) are reserved for types; others may be a type of the C library or of CUDA. */
 const isTypeName = (name: string): boolean => /^[A-Z][0-9]*$/.test(name)
 
-/** Two capitals and more may be a macro of the compiler, the C library or CUDA, of which there is no list. */
+/** Names of two or more capitals may be macros of the compiler, the C library or CUDA, of which there is no list. */
 const mayBeMacro = (name: string): boolean => /^[A-Z][A-Z0-9_]+$/.test(name) && !isTypeName(name)
 
 /**
- * A name of a body as a C++ name: letters of other alphabets and `$` become `_`, and what C++ keeps for itself (two underscores, one in
- * front) does not come about.
+ * A name of a body as a C++ name. Letters of other alphabets and `$` become `_`, and names reserved by C++ (two underscores, one in front) are
+ * avoided.
  */
 function plainName(wanted: string): string {
   const plain = wanted
@@ -74,7 +76,7 @@ function plainName(wanted: string): string {
   return /^[A-Za-z]/.test(plain) ? plain : `v${plain}`
 }
 
-/** @param reserved further names that the text around the kernel has, with blanks between them */
+/** @param reserved further names in the source around the kernel, separated by blanks */
 export function createNames(
   { instance: { kernel }, axes, program }: Pick<MappedKernel, 'instance' | 'axes' | 'program'>,
   reserved = '',
@@ -143,13 +145,13 @@ export function createNames(
 /** C++ names of the scalar types. */
 export const scalarText: Readonly<Record<Expr['type'], string>> = { f32: 'float', i32: 'int', bool: 'bool' }
 
-/** The storage type of a tensor: a type parameter's name, or the C++ type. */
+/** Storage type of a tensor: the name of a type parameter, or the C++ type. */
 export const storageText = ({ dtype }: TensorParam, names: Names): string =>
   typeof dtype === 'string' ? dtypeInfo[dtype].cuda : names.type(dtype.param)
 
-/** The handle a kernel takes a tensor by: what it may do with it (native/device/cuda.cuh). */
+/** Handle type of a tensor in a kernel, which determines the allowed accesses (native/device/cuda.cuh). */
 export const handleText = (tensor: TensorParam, names: Names): string =>
   `heddle::${tensor.access === 'out' ? 'Out' : tensor.constant === true ? 'ConstantIn' : 'In'}<${storageText(tensor, names)}>`
 
-/** The member of heddle::Arguments that makes the handle. */
+/** Member of heddle::Arguments that makes the handle. */
 export const argumentText = ({ access, constant }: TensorParam): string => (constant === true ? 'constant_in' : access)

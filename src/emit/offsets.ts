@@ -1,6 +1,6 @@
 /**
- * Offsets of chunks: the offset at which each row starts is computed once, and whether all chunks of a row are full and aligned is tested
- * once, before its passes (loop versioning).
+ * Offsets of chunks. The offset at which each row starts is computed once. Before the passes of a row, one test decides if all its chunks are full
+ * and aligned (loop versioning).
  */
 import type CodeBlockWriter from 'code-block-writer'
 import type { Expr } from '../ir/expr.js'
@@ -20,7 +20,7 @@ export interface ChunkAccess {
 /** Row starts declared so far: the expression and its variable. */
 export type RowStarts = { readonly start: Expr; readonly name: string }[]
 
-/** The accesses of a pass that move chunks, each place once. */
+/** The accesses of a pass in chunks, each place once. */
 export function chunkAccesses(pass: Pass): ChunkAccess[] {
   const { loop, rows } = pass
   const stores = statementsOf(pass, 'loopStore')
@@ -29,7 +29,7 @@ export function chunkAccesses(pass: Pass): ChunkAccess[] {
   return [...loads, ...chunks].map(({ tensor, indices, run }) => ({ tensor, indices, run, index: loop.index }))
 }
 
-/** Declares the offset at which the row of an access starts, once. */
+/** Declares the start offset of an access' row, once. */
 export function declareStart(access: ChunkAccess, starts: RowStarts, scope: Scope, writer: CodeBlockWriter): void {
   const start = startOf(access.tensor, access.indices, access.index, scope)
   if (access.run !== Number.POSITIVE_INFINITY || start === undefined) return
@@ -49,7 +49,7 @@ export function chunkOffset(access: ChunkAccess, at: string, starts: RowStarts, 
   return offsetText(access.tensor, access.indices, { ...scope, names: { ...scope.names, value } })
 }
 
-/** The variable that holds the row's start; undefined when the row starts at element 0. */
+/** Variable that holds the row's start; undefined if the row starts at element 0. */
 function startName(access: ChunkAccess, starts: RowStarts, scope: Scope): string | undefined {
   const start = startOf(access.tensor, access.indices, access.index, scope)
   if (start === undefined) return undefined
@@ -58,15 +58,15 @@ function startName(access: ChunkAccess, starts: RowStarts, scope: Scope): string
   return known.name
 }
 
-/** What `whole` stands for: the accesses it covers, and its text. */
+/** Whole rows: the accesses covered by the test, and its source. */
 export interface WholeRows {
   covers(access: ChunkAccess): boolean
   readonly condition: string
 }
 
 /**
- * The condition under which every chunk of every pass is full and aligned, as far as it can be told before the first
- * reduction: rows in one run, whose start depends on no later result.
+ * Condition under which every chunk of every pass is full and aligned, as far as it is known before the first reduction. It covers rows in one run
+ * whose start depends on no later result.
  */
 export function wholeRows(
   passes: readonly Pass[],

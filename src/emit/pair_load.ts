@@ -1,6 +1,6 @@
 /**
- * A tensor over pairs of a query and a key, such as a bias or a dense mask, that scores read element by element: the loops of attention
- * read neighbouring keys of it together, ahead of the score. Runs when slots are written.
+ * A tensor over pairs of a query and a key, such as a bias or a dense mask, that scores read element by element. The loops of attention prefetch it
+ * for neighbouring keys together, before the score. Runs when slots are emitted.
  */
 import { local } from '../ir/build.js'
 import type { Expr, ExprOf } from '../ir/expr.js'
@@ -11,12 +11,12 @@ import { classify, offsetOf } from '../schedule/access.js'
 import { isInside } from '../schedule/tile_mask.js'
 import { type Scope, tensorOf } from './expression.js'
 
-/** The local that stands for what is read for a pair. */
+/** Local that stands for the loaded value of a pair. */
 export const pair = 'pair'
 
 /**
- * The first load of the expressions whose neighbouring keys lie side by side, if any. It reads inside of its tensor for every pair there
- * is, as it is read for all pairs of a tile, whatever a mask makes of them.
+ * First load of the expressions that is contiguous over keys, if any. Its indices must be inside the tensor for every pair, since it is loaded for
+ * all pairs of a tile, whatever the mask.
  */
 export function pairLoad(exprs: readonly Expr[], kernel: AttentionKernel, scope: Scope): ExprOf<'load'> | undefined {
   let found: ExprOf<'load'> | undefined
@@ -35,6 +35,6 @@ function isChunked(load: ExprOf<'load'>, kernel: AttentionKernel, scope: Scope):
   return found.kind === 'contiguous' && found.run === Number.POSITIVE_INFINITY
 }
 
-/** An expression that is given what the load reads. */
+/** The expression with the load replaced by a parameter. */
 export const withPair = (expr: Expr, load: ExprOf<'load'>): Expr =>
   rewrite(expr, (node) => (node.kind === 'load' && hashOf(node) === hashOf(load) ? local(pair, load.type) : node))

@@ -1,7 +1,7 @@
 /**
- * One pass as CUDA text: chunks of the row are loaded (loads.ts), each element is computed, reductions collect, stores leave. The
- * three ways to walk a row (kept in registers, read again, one chunk a thread) differ in the loop around the chunk only.
- * Where a row is scanned or ranked, all threads of the row walk as many chunks, those without elements too: they meet in every one.
+ * One pass as CUDA source: chunks of the row are loaded (loads.ts), each element is computed, reductions accumulate, results are stored. The three
+ * ways to walk a row (kept in registers, read again, one chunk per thread) differ only in the loop around the chunk. If a row is scanned or ranked,
+ * all threads of the row process equally many chunks, even without elements: they synchronise in every one.
  */
 import type CodeBlockWriter from 'code-block-writer'
 import type { Expr } from '../ir/expr.js'
@@ -23,25 +23,25 @@ import { isScanned, meets, type ScannedRow, type Stages, stagesOf } from './stag
 import { fieldsText, fieldText } from './user_monoid.js'
 import { isFold } from './user_monoids.js'
 
-/** Names and decisions of the pass being written. */
+/** Names and decisions of the pass being emitted. */
 interface Frame extends PartFrame {
-  /** Text of the row's length. */
+  /** Source of the row's length. */
   readonly length: string
-  /** Rows read for all chunks at once, before anything is computed. */
+  /** Rows loaded for all chunks at once, before any computation. */
   readonly early: ReadonlySet<PassRow>
   readonly stages: Stages
-  /** The variable that makes the elements of each scan. */
+  /** Variable that computes the elements of each scan. */
   readonly prefixes: ReadonlyMap<ScannedRow, string>
-  /** The text of each statement. */
+  /** Source of each statement. */
   readonly parts: readonly Written[]
-  /** What is found once a chunk. */
+  /** Lines of the values computed once per chunk. */
   readonly once: () => readonly string[]
 }
 
 export function writePass(asked: Pass, given: PassContext): void {
   const { writer, names } = given
   const { whole, ...checked } = given
-  // A thread may meet the others with a chunk that has no element, so those of a scan or a ranking are checked even in whole rows.
+  // A thread may synchronise with the others for a chunk without elements, so chunks of a scan or a ranking are checked even in whole rows.
   const outer = whole === undefined || meets(asked) ? checked : given
   const first = names.first(asked.loop.index)
   const chunked = ofChunks(asked, outer, first)
@@ -50,7 +50,7 @@ export function writePass(asked: Pass, given: PassContext): void {
   const length = operandText(pass.loop.length, context)
   const prefixes = new Map<ScannedRow, string>()
   for (const row of stages.scans) {
-    // The fields of one scan are made together.
+    // The fields of one scan are computed together.
     const twin = typeof row.monoid === 'string' ? undefined : [...prefixes].find(([other]) => other.monoid === row.monoid)
     prefixes.set(row, twin?.[1] ?? names.fresh(`${names.value(row.name)}_lanes`))
   }
@@ -76,7 +76,7 @@ export function writePass(asked: Pass, given: PassContext): void {
 
 const linesOf = (parts: readonly Written[], part: keyof Written): string[] => parts.flatMap((each) => each[part]?.() ?? [])
 
-/** Declares what outlives a chunk: rows read early, running scans, and computed rows that later passes use. */
+/** Declares variables that outlive a chunk: prefetched rows, running scans, and computed rows that later passes use. */
 function declareRow(row: PassRow, frame: Frame): void {
   const { writer, names, elements } = frame.context
   const name = names.value(row.name)
@@ -97,7 +97,7 @@ function declareRow(row: PassRow, frame: Frame): void {
   }
 }
 
-/** True if each element divides integers by a run-time number: some twenty instructions, so that eight elements are a long loop by themselves. */
+/** True if each element divides integers by a run-time number: some twenty instructions, so that eight elements are already a long loop. */
 function divides({ rows, statements, loop }: Pass): boolean {
   const isDivision = (e: Expr): boolean =>
     e.kind === 'call' && (e.fn === 'idiv' || e.fn === 'mod') && e.args[1]?.kind !== 'const' && usesIndex(e, loop.index)
@@ -124,7 +124,7 @@ function writeChunkLoop({ context, pass, first, length }: Frame, body: () => voi
     })
     return
   }
-  // Loads of several chunks are under way together where nothing stands between them, and where registers hold them.
+  // Loads of several chunks are in flight together if there is no barrier between them and registers can hold them.
   if (!together && pass.rows.filter(({ kind }) => kind === 'loaded').length === 1 && !divides(pass))
     writer.writeLine('HEDDLE_UNROLL_FEW')
   const start = together ? `int round = 0; round < ${chunks}; round` : `int chunk = team.lane(); chunk < ${chunks}; chunk`
@@ -162,7 +162,7 @@ function writeChunk(frame: Frame): void {
   writeLines(writer, linesOf(parts, 'leaveChunk'))
 }
 
-/** The loop over the elements of a chunk in one stage: its rows, then what collects values, then what leaves the chunk. */
+/** Writes the loop over the elements of a chunk in one stage: its rows, then accumulation, then the values that leave the chunk. */
 function writeElements(
   frame: Frame,
   stage: number,
@@ -215,13 +215,13 @@ function addLine({ monoid, values }: ScannedRow, prefix: string, { context, firs
   return `${prefix}.add(i, ${typeof monoid === 'string' ? texts.join() : fieldsText(texts)}, ${first} + i);`
 }
 
-/** True if a row is the first of those that one variable makes. */
+/** True if a row is the first of those that one variable computes. */
 const isFirst = (row: ScannedRow, { prefixes }: Frame): boolean =>
   [...prefixes].find(([, prefix]) => prefix === prefixes.get(row))?.[0] === row
 
 const carriesOn = ({ monoid }: ScannedRow): boolean => typeof monoid !== 'string' && isFold(monoid)
 
-/** Declares the variable that makes the elements of a scan, or of a recurrence and what that starts with. */
+/** Declares the variable that computes the elements of a scan, or of a recurrence with its initial values. */
 function prefixLine(row: ScannedRow, prefix: string, frame: Frame): string {
   if (!carriesOn(row)) return `heddle::Prefix<${scanText(row, frame)}, VEC> ${prefix};${mark(...row.values)}`
   const starts = startsOf(row).map((start) => expressionText(start, frame.context))

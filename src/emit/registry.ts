@@ -2,7 +2,7 @@
 import type { KernelEntry } from './manifest.js'
 import { render } from './templates.js'
 
-/** The C++ text for kernels in the order of their keys. */
+/** C++ source for kernels in the order of their keys. */
 export const registryText = (entries: readonly KernelEntry[]): string =>
   render('registry', {
     kernels: entries.map(({ key, digest, buffers, dims, attrs }) => ({

@@ -1,6 +1,6 @@
 /**
- * Where rows of a head lie, as facts about offsets: how far neighbouring rows are apart, whether a row's elements are neighbours, and
- * whether rows begin at multiples of a chunk. Attention asks when it is written, and moves rows whole where the answers allow.
+ * Memory layout of rows of a head, derived from offsets: the distance between neighbouring rows, contiguity of a row's elements, and alignment of
+ * rows to a chunk. Used when attention is emitted, to decide if rows can be moved whole.
  */
 import { usageError } from '../errors.js'
 import { i32 } from '../ir/build.js'
@@ -13,7 +13,7 @@ import { type Scope, tensorOf, wideText } from './expression.js'
 
 type Term = readonly Expr[]
 
-/** An offset as a sum of products. Signs are left out of what is asked for multiples alone. */
+/** An offset as a sum of products. Signs are irrelevant for tests of multiples. */
 function termsOf(e: Expr): readonly { readonly factors: Term; readonly negative: boolean }[] {
   if (e.kind !== 'call') return [{ factors: [e], negative: false }]
   const [a, b] = e.args
@@ -42,7 +42,7 @@ const isKnown = (e: Expr): boolean =>
 const product = (factors: Term): Expr =>
   simplifyExpr(factors.reduce<Expr>((left, right) => ({ kind: 'call', type: 'i32', fn: 'mul', args: [left, right] }), i32(1)))
 
-/** What one more of the index adds to an offset, if that is one number the host knows. */
+/** Stride of an offset along an index, if it is one number known to the host. */
 export function stepOf(offset: Expr, index: string): Expr | undefined {
   const steps: Expr[] = []
   for (const { factors, negative } of termsOf(dropZeros(offset))) {
@@ -58,10 +58,10 @@ export function stepOf(offset: Expr, index: string): Expr | undefined {
   return more.reduce<Expr>((left, right) => ({ kind: 'call', type: 'i32', fn: 'add', args: [left, right] }), first)
 }
 
-/** True if an offset is a multiple of a number: whenever all of `of` are, or never. */
+/** Condition for an offset to be a multiple of a number: that all of `of` are multiples, or never. */
 type Multiples = { readonly kind: 'when'; readonly of: readonly Expr[] } | { readonly kind: 'never' }
 
-/** What has to be a multiple of `chunk` for an offset to be one, whatever its indices are. */
+/** Values that must be multiples of `chunk` for an offset to be one for all indices. */
 function multiplesIn(offset: Expr, chunk: number): Multiples {
   const of = new Map<string, Expr>()
   for (const { factors } of termsOf(dropZeros(offset))) {
@@ -75,7 +75,7 @@ function multiplesIn(offset: Expr, chunk: number): Multiples {
   return { kind: 'when', of: [...of.values()] }
 }
 
-/** Where a row begins: a tensor and the indices of its element 0. */
+/** Start of a row: a tensor and the indices of its element 0. */
 export interface RowStart {
   readonly tensor: string
   readonly indices: readonly Expr[]
@@ -90,13 +90,13 @@ export function alongRow(indices: readonly Expr[]): Expr[] {
   })
 }
 
-/** True if the elements of a row are neighbours in memory. */
+/** True if the elements of a row are contiguous in memory. */
 export function isTogether({ tensor, indices }: RowStart, scope: Pick<Scope, 'tensors' | 'fixed'>): boolean {
   const found = classify(offsetOf(tensorOf(tensor, scope), alongRow(indices), scope.fixed), 'c')
   return found.kind === 'contiguous' && found.run === Number.POSITIVE_INFINITY
 }
 
-/** @throws usage `emit.rows` for a row whose elements are not neighbours */
+/** @throws usage `emit.rows` for a row whose elements are not contiguous */
 export function refuseScattered(key: string, row: RowStart, scope: Pick<Scope, 'tensors' | 'fixed'>): void {
   if (isTogether(row, scope)) return
   const { name, layout } = tensorOf(row.tensor, scope)
@@ -105,10 +105,10 @@ export function refuseScattered(key: string, row: RowStart, scope: Pick<Scope, '
   })
 }
 
-/** Elements that rows are moved by. */
+/** Number of elements by which rows are moved. */
 const chunk = 8
 
-/** A condition for the host, as text: whether rows begin at multiples of a chunk, whatever their indices are. */
+/** Condition on the host that rows begin at multiples of a chunk for all indices, as source. */
 export function alignedText(rows: readonly RowStart[], scope: Scope): string {
   const conditions = new Set<string>()
   for (const { tensor, indices } of rows) {

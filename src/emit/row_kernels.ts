@@ -1,4 +1,4 @@
-/** Row programs as CUDA text: two templates over the team, one that keeps rows in registers and one that reads them again. */
+/** Row programs as CUDA source: two templates over the team, one that keeps rows in registers and one that reads them again. */
 import { dtypeInfo } from '../ir/dtype.js'
 import { resolveDType } from '../ir/instance.js'
 import { passStatementOf, rowStatementOf } from '../schedule/constructs/index.js'
@@ -16,7 +16,7 @@ import { wholeRows } from './offsets.js'
 import { meets } from './stages.js'
 import { render } from './templates.js'
 
-/** The functions that variants of the program need. */
+/** Functions that the variants of the program need. */
 export function rowBodies(mapped: MappedKernel, program: RowProgram, used: Scope['used']): Body[] {
   const bodies: Body[] = []
   const width = mapped.generic === true ? ', int VEC' : ''
@@ -49,15 +49,15 @@ function rowBody(mapped: MappedKernel, steps: readonly Step[], walk: Walk, used:
   frame.writeLine('int64_t position = team.row();')
   frame.writeLine('if (position >= rows) return;')
 
-  // What does not wait for a reduction comes first, so that the row can be judged before its passes.
+  // Steps that do not wait for a reduction come first, so that the row can be tested before its passes.
   const first = steps.findIndex((step) => step.kind !== 'let')
   const known = steps.slice(0, first)
   const head = newContext(mapped, walk, names, used)
   for (const step of known) writeStep(step, head)
-  // Passes in which lanes meet check every chunk, and those that only share a row have none, so a row that has no other need not be
-  // judged. One that is ranked is not either: what it would win in the other passes is less than a second copy of the ranking costs.
+  // Passes whose lanes synchronise check every chunk, and passes that only write a shared row have no chunks. A row with no other pass is not
+  // tested. Nor is a ranked row: the gain in its other passes is smaller than the cost of a second copy of the ranking.
   const all = steps.flatMap((step) => (step.kind === 'pass' ? [step.pass] : []))
-  // Steps that carry rows are written once.
+  // Recurrences with row state have a single copy.
   const isCarried = steps.some(({ kind }) => kind === 'foldState')
   const passes =
     isCarried || isWrittenOnce(steps) || all.some(({ statements }) => statements.some((s) => passStatementOf(s).meets))
@@ -72,16 +72,16 @@ function rowBody(mapped: MappedKernel, steps: readonly Step[], walk: Walk, used:
   const bounds = bodyWriter()
   const interval = intervalIn(mapped)
   if (interval !== undefined) writeBounds(interval, head, bounds)
-  // Behind all text that reads indices.
+  // After all source that uses indices.
   writeIndices(mapped, frame, names, used)
   const start = lines(frame) + lines(bounds) + lines(head.writer)
   return whole === undefined ? start : start + render('whole', { condition: whole.condition, body: lines(body.writer) })
 }
 
-/** Registers a thread has when two blocks that read their rows again share a multiprocessor, less those for addresses. */
+/** Registers per thread if two blocks of a reread program share a multiprocessor, less those for addresses. */
 const sharedRegisters = 56
 
-/** Blocks of a reread program that are to share a multiprocessor: two, unless one chunk of every tensor or a search is too much for that. */
+/** Blocks of a reread program per multiprocessor: two, unless one chunk of every tensor, or a search, takes too many registers. */
 function rereadBlocks({ instance: { kernel, types }, vec }: MappedKernel, { reread }: RowProgram): 1 | 2 {
   if (reread.some((step) => step.kind !== 'pass' && rowStatementOf(step).searches)) return 1
   const bytes = kernel.tensors.reduce((sum, { dtype }) => sum + vec * dtypeInfo[resolveDType(dtype, types)].bytes, 0)

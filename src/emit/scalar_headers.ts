@@ -1,4 +1,4 @@
-/** Device headers that a kernel's functions of numbers need beside kernel.cuh: a text includes those that it calls something of, and no others. */
+/** Device headers for scalar functions, other than kernel.cuh: a source includes only the headers of functions that it calls. */
 
 import { attentionReference } from '../ir/attention_reference.js'
 import type { Expr } from '../ir/expr.js'
@@ -9,7 +9,7 @@ import { isTemplate, type TemplateKernel } from '../ir/template.js'
 import { visit, visitKernel } from '../ir/walk.js'
 import { isFold, ownsOf } from './user_monoids.js'
 
-/** The row programs that a kernel's text is made of. */
+/** Row programs that a kernel's source is made of. */
 function programsOf(kernel: Kernel | TemplateKernel): readonly Kernel[] {
   if (!isTemplate(kernel)) return [kernel]
   if (kernel.kind !== 'matmul') return [attentionReference(kernel)]
@@ -17,7 +17,7 @@ function programsOf(kernel: Kernel | TemplateKernel): readonly Kernel[] {
   return [epilogue, partials, ...factorsOf(kernel).map(({ prologue }) => prologue)].flatMap((program) => program ?? [])
 }
 
-/** In alphabetical order. */
+/** Headers in alphabetical order. */
 export function scalarHeaders(kernel: Kernel | TemplateKernel): readonly string[] {
   const headers = new Set<string>()
   const see = (expr: Expr): void => {

@@ -1,6 +1,6 @@
 /**
- * Scores of attention as kernels compute them best: without divisions by what is the same for all keys, with places as floats that a
- * kernel has at hand, and known to be a multiple of the product where that is all they are. Runs when slots are written.
+ * Rewrites scores of attention for fast evaluation: without divisions by values that are constant over keys, with places as floats that a kernel
+ * already has, and as a multiple of the matmul result if they are nothing else. Runs when slots are emitted.
  */
 import { call, f32, i32, local } from '../ir/build.js'
 import type { Expr } from '../ir/expr.js'
@@ -8,15 +8,15 @@ import { operands, rewrite } from '../ir/walk.js'
 import { contains } from '../schedule/rewrite.js'
 
 /**
- * The places of a query and a key as floats, which are exact for as many as a launch allows; and how far the key is behind the query, as
- * a sum of what is the same for all keys of a thread's tile and of a number that is known when a kernel is compiled.
+ * Places of a query and a key as floats, exact for as many as a launch allows, and the distance from query to key. The distance is the sum of a
+ * value that is the same for all keys of a thread's tile and a number known at compile time.
  */
 export const placesAsFloats = { i: 'i_float', j: 'j_float', apart: 'apart', further: 'further' } as const
 
 const varies = (e: Expr): boolean =>
   contains(e, (node) => (node.kind === 'local' && node.name !== placesAsFloats.i) || (node.kind === 'index' && node.name === 'j'))
 
-/** A score with multiplications by reciprocals in place of divisions, which a compiler moves out of the loop over keys. */
+/** A score with multiplications by reciprocals instead of divisions; a compiler moves the reciprocals out of the loop over keys. */
 export const withoutDivisions = (score: Expr): Expr =>
   rewrite(score, (node) => {
     if (node.kind !== 'call' || node.fn !== 'div') return node
@@ -27,8 +27,8 @@ export const withoutDivisions = (score: Expr): Expr =>
   })
 
 /**
- * A score in terms of places as floats: conversions of places, of their differences and of these without a sign are read off them. A
- * product with a difference becomes one with each part of it, of which the first leaves the loop over keys.
+ * A score with places as floats: replaces conversions of places, of their differences and of absolute differences. A multiplication by a difference
+ * is distributed over its two parts, of which the first leaves the loop over keys.
  */
 export const withPlacesAsFloats = (score: Expr): Expr =>
   rewrite(score, (node) => {
@@ -43,13 +43,13 @@ const apart = call('add', local(placesAsFloats.apart), local(placesAsFloats.furt
 const backward = call('neg', apart)
 const isApart = (e: Expr): boolean => e === apart || e === backward
 
-/** A factor that is the same for all keys, times how far key and query are apart. */
+/** A factor that is constant over keys, times the distance between key and query. */
 function times(factor: Expr, distance: Expr): Expr {
   const signed = distance === apart ? factor : call('neg', factor)
   return call('add', call('mul', signed, local(placesAsFloats.apart)), call('mul', signed, local(placesAsFloats.further)))
 }
 
-/** An integer as a float, from places that are floats already: exact, as both are. */
+/** An integer as a float, computed from places that are floats already: exact, as both are. */
 function asFloat(e: Expr): Expr | undefined {
   if (e.kind === 'index') return e.name === 'i' || e.name === 'j' ? local(placesAsFloats[e.name]) : undefined
   if (e.kind !== 'call') return undefined
@@ -63,7 +63,7 @@ function asFloat(e: Expr): Expr | undefined {
   return a.name === 'i' && b.name === 'j' ? backward : undefined
 }
 
-/** Quotients and remainders of places by powers of two as shifts and masks: a place is never negative, which a compiler cannot know. */
+/** Quotients and remainders of places by powers of two as shifts and masks. A place is never negative, which a compiler cannot know. */
 export const withShifts = (expr: Expr): Expr =>
   rewrite(expr, (node) => {
     if (node.kind !== 'call' || (node.fn !== 'idiv' && node.fn !== 'mod')) return node
@@ -73,7 +73,7 @@ export const withShifts = (expr: Expr): Expr =>
     return node.fn === 'idiv' ? call('shiftRight', place, i32(bits)) : call('bitAnd', place, i32(2 ** bits - 1))
   })
 
-/** What a score multiplies the product with, if that is all it does, by something the host knows. */
+/** Factor of a score that only multiplies the matmul result by a value known to the host; undefined for any other score. */
 export function factorOf(score: Expr): Expr | undefined {
   if (score.kind === 'local' && score.name === 'raw') return f32(1)
   if (score.kind !== 'call') return undefined

@@ -1,6 +1,6 @@
 /**
- * Slots of attention as CUDA text: small functions of indices and numbers, whose parameters have names only where the text uses them.
- * What a slot uses is noted while its text is made, never read off the text.
+ * Slots of attention as CUDA source: small functions of indices and numbers. A parameter has a name only if the source uses it. The names that a
+ * slot uses are recorded while its source is emitted, never parsed from it.
  */
 import type { Expr, ExprOf } from '../ir/expr.js'
 import { expressionText, offsetText, type Scope } from './expression.js'
@@ -11,7 +11,7 @@ import type { Noted } from './template.js'
 /** Parameters of slots that are numbers; the others are indices. */
 const numbers: readonly string[] = ['raw', 'result', 'total', 'top', 'i_float', 'j_float', 'apart', 'further', 'pair']
 
-/** A scope that notes everything its text names, over the same names. */
+/** A scope over the same names that records every name its source uses. */
 export const notingScope = (scope: Pick<Scope, 'names' | 'tensors'>): Scope & Noted => ({
   ...scope,
   used: { dims: new Set(), attrs: new Set(), indices: new Set(), locals: new Set(), tensors: new Set() },
@@ -37,21 +37,21 @@ export class SlotWriter {
     this.#writer.writeLine(`static constexpr ${typeof value === 'number' ? 'int' : 'bool'} ${name} = ${value};`)
   }
 
-  /** A function for the host. `more` are parameters that the text may name. */
+  /** Writes a function for the host. `more` are parameters that the source may use. */
   host(result: string, name: string, text: string, more: readonly string[] = []): void {
     this.#writer.writeLine(
       `${result} ${name}(${more.map((parameter) => `[[maybe_unused]] ${parameter}`).join(', ')}) const { return ${text}; }`,
     )
   }
 
-  /** A device function that returns what `text` says; `more` are parameters it may name whether it does or not. */
+  /** Writes a device function that returns `text`; `more` are further parameters, declared even if unused. */
   define(result: string, name: string, parameters: readonly string[], text: () => string, more: readonly string[] = []): void {
     const list = this.#named(parameters, text)
     const all = [list.parameters, ...more.map((parameter) => `[[maybe_unused]] ${parameter}`)].join(', ')
     this.#writer.writeLine(`__device__ __forceinline__ ${result} ${name}(${all}) const { return ${list.text}; }`)
   }
 
-  /** A template that returns one of several values, by number. */
+  /** Writes a template that returns one of several values, by number. */
   choices(name: string, parameters: readonly string[], values: readonly Expr[]): void {
     const list = this.#named(parameters, () => values.map((value) => expressionText(value, this.#scope)))
     this.#writer.writeLine('template <int At>')
@@ -66,12 +66,12 @@ export class SlotWriter {
     this.define(scalarText[expr.type], name, parameters, () => expressionText(expr, this.#scope))
   }
 
-  /** Says of a parameter that it is an integer. */
+  /** Declares that a parameter is an integer. */
   integer(parameter: string): void {
     this.#integers.add(parameter)
   }
 
-  /** A template that reads Vec neighbouring elements, of which `valid` exist, from that on which `load` gives. */
+  /** Writes a template that reads Vec consecutive elements, of which `valid` exist, from that of `load` on. */
   chunk(name: string, parameters: readonly string[], { tensor, indices }: ExprOf<'load'>): void {
     const list = this.#named(parameters, () => offsetText(tensor, indices, this.#scope))
     this.#scope.used.tensors?.add(tensor)
@@ -81,7 +81,7 @@ export class SlotWriter {
     this.#writer.writeLine(`__device__ __forceinline__ ${head} const { return heddle::load_chunk<Vec>(${text}); }`)
   }
 
-  /** A template that sets Vec neighbouring elements. */
+  /** Writes a template that sets Vec consecutive elements. */
   elements(name: string, template: string, parameters: readonly string[], statements: () => readonly string[]): void {
     const list = this.#named(parameters, statements)
     this.#writer.writeLine(template)

@@ -1,7 +1,7 @@
 /**
- * The stages of a chunk, each a loop over its elements (loop fission at scans). A pass without scans has one stage. The elements of a scan
- * are known once the threads of the row have exchanged the totals of their chunks, so whatever reads them belongs to a later stage than
- * the values scanned. Runs when a pass is written.
+ * Stages of a chunk, each a loop over its elements (loop fission at scans). A pass without scans has one stage. The elements of a scan are known
+ * once the threads of the row have exchanged the totals of their chunks, so their readers belong to a later stage than the scanned values. Runs
+ * when a pass is emitted.
  */
 import type { Expr } from '../ir/expr.js'
 import { visit } from '../ir/walk.js'
@@ -15,19 +15,19 @@ export interface Stages {
   readonly scans: readonly ScannedRow[]
   /** The last stage: reductions, histograms and stores belong to it. */
   readonly last: number
-  /** The stage from which on the elements of a row of the pass are known. */
+  /** The first stage in which the elements of a row of the pass are known. */
   known(row: PassRow): number
-  /** True when a later stage than that uses them, so that they must outlive it. */
+  /** True if a later stage than that uses them, so that they must outlive it. */
   outlives(row: PassRow): boolean
 }
 
-/** True if the lanes of a row meet in every chunk of the pass: to scan, or to rank. */
+/** True if the lanes of a row synchronise in every chunk of the pass: to scan, or to rank. */
 export const meets = ({ rows, statements }: Pass): boolean =>
   statements.some((s) => passStatementOf(s).meets) || rows.some(isScanned)
 
 export const isScanned = (row: PassRow): row is ScannedRow => row.kind === 'scanned'
 
-/** Orders the rows of a pass, which stand in dependency order, into stages. */
+/** Orders the rows of a pass into stages. The rows are in dependency order. */
 export function stagesOf(pass: Pass): Stages {
   const { rows } = pass
   const known = new Map<string, number>()

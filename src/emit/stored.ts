@@ -1,14 +1,14 @@
 /**
- * Folds rounding and clamping into the store: a store to int8 rounds to nearest even, and one to int8, other small integers and 8-bit
- * floats saturates (native/device/convert.cuh), so a body that says so itself, as IR does (src/ir/store.ts), pays nothing for it. Runs when a
- * store is written.
+ * Folds rounding and clamping into the store. A store to int8 rounds to nearest even, and one to int8, other small integers and 8-bit floats
+ * saturates (native/device/convert.cuh). A body that states this explicitly, as the IR does (src/ir/store.ts), therefore costs nothing. Runs when a
+ * store is emitted.
  */
 
 import type { Expr } from '../ir/expr.js'
 import type { DTypeRef } from '../ir/kernel.js'
 import { type Range, storedRange } from '../ir/store.js'
 
-/** The expression without the rounding and clamping that a store to the type does. */
+/** The expression without the rounding and clamping that a store to the type performs. */
 export function beforeStore(value: Expr, dtype: DTypeRef): Expr {
   const range = typeof dtype === 'string' ? storedRange(dtype) : undefined
   return range === undefined ? value : unrounded(value, range, dtype === 'i8')

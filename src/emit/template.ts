@@ -1,6 +1,6 @@
 /**
- * Template kernels as CUDA text: a struct with the compiled slots, and a launcher that checks the arguments and hands the slots to
- * the main loop of a device header. No algorithm is written here, only types, names and slots.
+ * Template kernels as CUDA source: a struct with the compiled slots, and a launcher that checks the arguments and passes the slots to the main loop
+ * of a device header. No algorithm is written here, only types, names and slots.
  */
 import { type DType, dtypeInfo } from '../ir/dtype.js'
 import { allTypes, instanceKey } from '../ir/instance.js'
@@ -23,45 +23,45 @@ export interface TemplateInstance {
   readonly key: string
 }
 
-/** Every combination of the storage types a template kernel declares. */
+/** Every combination of the storage types that a template kernel declares. */
 export const templateInstances = (kernel: TemplateKernel): TemplateInstance[] =>
   allTypes(kernel).map((types) => ({ kernel, types, key: instanceKey(kernel.name, types) }))
 
-/** One way to launch a template kernel: by the rules and what was measured, or always by one tile. */
+/** One way to launch a template kernel: by the rules and measurements, or always with one tile. */
 export interface TileLaunch {
   readonly key: string
   readonly choice?: TileChoice
-  /** Of heads, which a tile of attention is compiled for. */
+  /** Size of heads for which a tile of attention is compiled. */
   readonly length?: number
 }
 
-/** How the launchers of a file choose tiles. */
+/** Choice of tiles in the launchers of a file. */
 export interface Tiles {
-  /** Tiles that were measured, in front of the rules. */
+  /** Measured tiles, which precede the rules. */
   readonly tuned: readonly TunedTile[]
-  /** The launchers of the file; by default the kernel's own. */
+  /** Launchers of the file; by default the kernel's own. */
   readonly launches?: readonly TileLaunch[]
 }
 
-/** What each kind of template supplies. */
+/** Parts that each kind of template supplies. */
 export interface TemplateText {
   readonly comment: string
   /** The device header with the main loop. */
   readonly include: string
-  /** The struct of slots, with the kernel's parameters it uses as members. */
+  /** The struct of slots, with the kernel's parameters that it uses as members. */
   readonly slots: { readonly name: string; readonly comment: string; readonly body: string }
-  /** The statements that launch, given the text that makes the slots; `launch` says under which key, and how. */
+  /** Statements that launch, given the source that makes the slots; `launch` gives the key and the tile. */
   readonly launch: (slots: string, launch: TileLaunch) => readonly string[]
-  /** Extents of which none may be zero for there to be work, as text. */
+  /** Extents that must not be zero for there to be work, as source. */
   readonly extents: readonly string[]
 }
 
-/** Names, and which of them the text of the slots has used: its tensors too. */
+/** Names, with those that the source of the slots has used, tensors included. */
 export interface Noted extends Pick<Scope, 'names'> {
   readonly used: Used & { readonly tensors: Set<string> }
 }
 
-/** The whole file of an instance. `noted` has seen every expression of the slots, so that it knows the parameters they use. */
+/** The whole file of an instance. `noted` has recorded every expression of the slots, so that it knows the parameters they use. */
 export function templateFile(instance: TemplateInstance, noted: Noted, text: TemplateText, tiles: Tiles): string {
   const { kernel, types, key } = instance
   const { names, used } = noted
@@ -99,7 +99,7 @@ export function templateFile(instance: TemplateInstance, noted: Noted, text: Tem
   })
 }
 
-/** The C++ namespace of an instance's types: its own, since a kernel library holds many. */
+/** C++ namespace of an instance's types: its own, since a kernel library holds many. */
 const spaceOf = (key: string): string => `slots_of_${key}`
 
 function launcherText(
@@ -141,7 +141,7 @@ function launcherText(
   return lines(writer)
 }
 
-/** The condition under which a measured tile is taken, where these name what it was measured for. */
+/** Condition under which a measured tile is used; the arguments name the measured sizes. */
 export function tileCondition(
   { length, depth, fromRows, toRows, architecture }: TunedTile,
   name: { readonly length: string; readonly depth?: string; readonly rows: string },
@@ -151,13 +151,13 @@ export function tileCondition(
     ...(depth === undefined || name.depth === undefined ? [] : [`${name.depth} == ${depth}`]),
     ...(fromRows === 1 ? [] : [`${name.rows} >= ${fromRows}`]),
     ...(toRows === undefined ? [] : [`${name.rows} <= ${toRows}`]),
-    // Last, since it asks the device.
+    // Last, since it queries the device.
     runsOn(architecture),
   ]
   return tests.join(' && ')
 }
 
-/** Names for a template's text, where its own parameters come first. */
+/** Names for a template's source, in which its own parameters take precedence. */
 export function declareNames(kernel: TemplateKernel, names: Names): Names {
   for (const tensor of kernel.tensors) names.tensor(tensor.name)
   for (const dim of kernel.dims) names.dim(dim)

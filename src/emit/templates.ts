@@ -1,4 +1,4 @@
-/** The handlebars templates in `templates/`: frames that set names and splice compiled text. None holds an algorithm. */
+/** The handlebars templates in `templates/`: frames that set names and splice compiled source. None holds an algorithm. */
 import { createHash } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -19,7 +19,7 @@ export type TemplateName =
   | 'torch_library'
 
 /**
- * A place in a spec as the text of a comment. File names may hold what ends a comment or a line; these are written as `%0a`, as in
+ * A place in a spec as the contents of a comment. File names may contain characters that end a comment or a line; these are written as `%0a`, as in
  * an address.
  */
 export const placeText = ({ file, line }: SourceSpan): string =>
@@ -28,7 +28,7 @@ export const placeText = ({ file, line }: SourceSpan): string =>
 const engine = Handlebars.create()
 const compiled = new Map<TemplateName, Handlebars.TemplateDelegate>()
 
-/** Fills a template. A name the template uses and `values` lacks is an error. */
+/** Fills a template. A name that the template uses and `values` lacks is an error. */
 export function render(name: TemplateName, values: object): string {
   const template =
     compiled.get(name) ?? engine.compile(readFileSync(join(folder(), `${name}.hbs`), 'utf8'), { noEscape: true, strict: true })
@@ -38,7 +38,7 @@ export function render(name: TemplateName, values: object): string {
 
 let digest: string | undefined
 
-/** Of the templates' texts, which generated text follows from as well. */
+/** Digest of the templates, on which generated source depends too. */
 export function templatesDigest(): string {
   digest ??= createHash('sha256')
     .update(JSON.stringify(names.map((name) => readFileSync(join(folder(), `${name}.hbs`), 'utf8'))))
@@ -46,7 +46,7 @@ export function templatesDigest(): string {
   return digest
 }
 
-/** `templates/` beside the package's sources, however deep this module lies in it. */
+/** Returns `templates/` beside the package's sources, however deep this module lies in it. */
 function folder(): string {
   let at = dirname(fileURLToPath(import.meta.url))
   while (!existsSync(join(at, 'templates', 'kernel.hbs'))) {

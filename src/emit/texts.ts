@@ -1,6 +1,6 @@
 /**
- * The text of instances, made once for a kernel: what an earlier run wrote of the same kernel, types, schedule and measurements is taken
- * from what is kept. Each kernel sees its own measurements only, so that those of others do not count as a change.
+ * Source of instances, emitted once per kernel: the cache returns the source of an earlier run for the same kernel, types, schedule and
+ * measurements. Each kernel sees its own measurements only, so that those of others do not count as a change.
  */
 
 import { getOwn } from '../ir/get_own.js'
@@ -16,23 +16,23 @@ import type { Tuning } from '../schedule/tuning.js'
 import type { ManifestFacts } from './facts.js'
 import { templatesDigest } from './templates.js'
 
-/** An instance of either kind, and its text. */
+/** An instance of either kind, with its source. */
 export interface Written {
   readonly kernel: Kernel | TemplateKernel
   readonly types: Instance['types']
   readonly dims: Instance['dims']
   readonly key: string
   readonly variants: readonly { readonly name: string; readonly schedule: string; readonly when: string }[]
-  /** Of a template kernel: its measured tiles. */
+  /** For a template kernel: its measured tiles. */
   readonly tiles?: readonly TunedTile[]
   readonly text: string
-  /** Of a row program: what of it cannot be computed well. */
+  /** For a row program: its performance notes. */
   readonly notes?: readonly Note[]
-  /** What the manifest says of its kernel, where that is known already. */
+  /** Manifest facts of its kernel, if they are known already. */
   readonly facts?: ManifestFacts
 }
 
-/** What is made of an instance. */
+/** Emitted parts of an instance. */
 type Made = Omit<Written, 'kernel' | 'types' | 'dims'>
 
 type Typed = Pick<Written, 'kernel' | 'types'> & { readonly dims?: Instance['dims'] }
@@ -43,7 +43,7 @@ interface TextOptions {
   readonly kept: Memo
 }
 
-/** @param make the text of one instance, given what there is of its kernel */
+/** @param make emits one instance, given the measurements and schedule of its kernel */
 export function textsOf<I extends Typed>(
   instances: readonly I[],
   { tuning, schedules, kept }: TextOptions,

@@ -1,17 +1,17 @@
-/** What a mask makes of a tile as CUDA text: interval arithmetic of native/device/ranges.cuh over the bounds of the tile. */
+/** Evaluation of a mask on a tile as CUDA source: interval arithmetic of native/device/ranges.cuh over the bounds of the tile. */
 import type { Expr } from '../ir/expr.js'
 import type { IntrinsicName } from '../ir/intrinsics.js'
 import { isUnknown, type TileMask, tileLocals } from '../schedule/tile_mask.js'
 import { expressionText, type Scope } from './expression.js'
 import type { SlotWriter } from './slots.js'
 
-/** Names of what a test is given: places of rows and columns, and bounds of their values. */
+/** Parameters of a test: places of rows and columns, and bounds of their values. */
 const given = { i: 'i_range', j: 'j_range', rows: 'row_ranges', keys: 'key_ranges' } as const
 
-/** Names that text of a tile mask uses beside those of the kernel. */
+/** Names in the source of a tile mask other than those of the kernel. */
 export const tileMaskNames = `key_value key_values row_value row_values tile ${Object.values(given).join(' ')}`
 
-/** Writes the slots that tell tiles apart. */
+/** Writes the slots that evaluate the mask of a tile. */
 export function writeTileMask(writer: SlotWriter, { rows, keys, test }: TileMask, scope: Scope): void {
   writer.comment('What the mask makes of a tile of pairs, from bounds of places and of values of rows and columns.')
   writer.constant('row_values', rows.length)

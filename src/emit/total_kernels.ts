@@ -1,4 +1,4 @@
-/** Programs of totals as CUDA text: a walk over a tensor by many blocks, and what combines what these leave. */
+/** Programs of totals as CUDA source: a kernel in which many blocks walk over a tensor, and one that combines their partial results. */
 import type { MappedKernel } from '../schedule/mapped.js'
 import type { TotalProgram } from '../schedule/totals.js'
 import type { Scope } from './expression.js'
@@ -7,7 +7,7 @@ import { createNames } from './names.js'
 import { render } from './templates.js'
 import { writeFrame, writeJoin, writeWalk } from './totals.js'
 
-/** The walk over a tensor, and what combines the totals of its blocks. */
+/** Functions that walk over a tensor, and the function that combines the totals of its blocks. */
 export function totalBodies(mapped: MappedKernel, program: TotalProgram, used: Scope['used']): Body[] {
   const [walk, join] = [createNames(mapped), createNames(mapped)].map((names) => {
     const head = newContext(mapped, 'reread', names, used)

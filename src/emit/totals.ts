@@ -1,6 +1,6 @@
 /**
- * A program of totals as CUDA text: a kernel that walks over the chunks of a tensor, whose blocks leave their totals or, where one block
- * or warp walks alone, compute the outputs; and one that combines what the blocks left. What is computed of the totals stands in both.
+ * A program of totals as CUDA source. One kernel walks over the chunks of a tensor; its blocks store their totals or, if one block or warp walks
+ * alone, compute the outputs. Another kernel combines the stored totals. The source of values computed from the totals is in both.
  */
 import type CodeBlockWriter from 'code-block-writer'
 import type { Expr } from '../ir/expr.js'
@@ -24,22 +24,22 @@ const functorText = ({ stmt, values }: Total, { ownName }: Pick<PassContext, 'ow
 const functors = ({ totals }: TotalProgram, context: Pick<PassContext, 'ownName'>): string =>
   totals.map((total) => functorText(total, context)).join(', ')
 
-/** Words of scratch that a block's totals take, as text. */
+/** Words of scratch that a block's totals take, as source. */
 export const wordsText = (program: TotalProgram, context: Pick<PassContext, 'ownName'>): string =>
   `heddle::words_of_totals<${functors(program, context)}>`
 
-/** Chunks of a walk as a number of elements whose arithmetic notices overflow. */
+/** Chunks of a walk as a number of elements with checked arithmetic. */
 export function chunksText({ loops }: TotalProgram, scope: Scope): string {
   const lengths = loops.map(({ length }) => expressionText(length, scope))
   const inner = `heddle::chunks_of<VEC>(static_cast<int>(${lengths.at(-1)}))`
   return [...lengths.slice(0, -1).map((length) => `heddle::Count(${length})`), `heddle::Count(${inner})`].join(' * ')
 }
 
-/** Lengths that are computed, as text of the launcher. */
+/** Computed lengths, as source of the launcher. */
 export const computedLengths = ({ loops }: TotalProgram, scope: Scope): readonly string[] =>
   loops.flatMap(({ length }) => (length.kind === 'call' ? [wideText(length, scope)] : []))
 
-/** Those of the scalars that something reads, themselves included. */
+/** Scalars that the expressions read, directly or through other scalars. */
 function needed(lets: readonly Let[], exprs: readonly Expr[]): readonly Let[] {
   const read = new Set(exprs.flatMap((e) => [...freeNames(e)]))
   for (const { name, value } of [...lets].reverse()) if (read.has(name)) for (const other of freeNames(value)) read.add(other)
@@ -49,7 +49,10 @@ function needed(lets: readonly Let[], exprs: readonly Expr[]): readonly Let[] {
 const afterExprs = ({ after }: TotalProgram): Expr[] =>
   after.flatMap((s) => (s.kind === 'let' ? [s.value] : [...s.indices, s.value]))
 
-/** The walk, and what its blocks do with their totals. Returns the condition under which all chunks are whole; none where chunks are elements. */
+/**
+ * Writes the walk, and the use of the totals in its blocks. Returns the condition under which all chunks are whole; undefined if chunks are
+ * elements.
+ */
 export function writeWalk(program: TotalProgram, vec: number, head: PassContext, context: PassContext): string | undefined {
   const { loops, loads, totals, before } = program
   const { writer, names } = context
@@ -94,7 +97,7 @@ export function writeWalk(program: TotalProgram, vec: number, head: PassContext,
   return [`${length} % VEC == 0`, ...whole.map((tensor) => `heddle::is_aligned<VEC>(${tensor}, 0)`)].join(' &&\n      ')
 }
 
-/** What combines the totals of all blocks. */
+/** Writes the combination of the totals of all blocks. */
 export function writeJoin(program: TotalProgram, context: PassContext): void {
   const { writer, names } = context
   for (const each of needed(program.before, afterExprs(program))) writer.writeLine(rowLine(each, context))
@@ -111,7 +114,7 @@ export function writeJoin(program: TotalProgram, context: PassContext): void {
   writeResults(program, all, context)
 }
 
-/** Words in front of a total. */
+/** Offset of a total in words. */
 const offset = ({ totals }: TotalProgram, at: number, context: PassContext): string =>
   at === 0
     ? ''
@@ -172,17 +175,17 @@ function eachChunk(loops: readonly Loop[], context: PassContext, lines: () => re
   })
 }
 
-/** Reads the chunk of one place. */
+/** Loads the chunk of one place. */
 function loadLine({ name, load, isWhole }: TotalProgram['loads'][number], loops: readonly Loop[], context: PassContext): string {
   const { names } = context
   const { index } = innermost(loops)
-  // The place of a chunk is its first element's.
+  // The place of a chunk is that of its first element.
   const value = (wanted: string): string => (wanted === index ? names.first(index) : names.value(wanted))
   const place = offsetText(load.tensor, load.indices, { ...context, names: { ...names, value } })
   return `${names.value(name)}[j] = heddle::load_chunk<VEC, ${isWhole ? 'WHOLE' : 'false'}>(${names.tensor(load.tensor)}, ${place}, valid);${mark(load)}`
 }
 
-/** Takes the elements of one chunk in. */
+/** Accumulates the elements of one chunk. */
 function elementLines({ totals, loops }: TotalProgram, vec: number, lanes: readonly string[], context: PassContext): string[] {
   const { names, used } = context
   const inner = innermost(loops)
@@ -202,7 +205,7 @@ function elementLines({ totals, loops }: TotalProgram, vec: number, lanes: reado
   ]
 }
 
-/** Writes what a kernel begins with: the team whose first lane stores, and which of the rows of totals it is for. */
+/** Writes the beginning of a kernel: the team whose first lane stores, and the row of totals that it computes. */
 export const writeFrame = (writer: CodeBlockWriter, team: string, position: string): void => {
   writer.writeLine('heddle::begin_kernel();')
   writer.writeLine(`[[maybe_unused]] const ${team} team;`)

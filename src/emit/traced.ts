@@ -1,4 +1,4 @@
-/** The text of an instance with the lines of specs that each of its lines was made of: what `gen` writes, made once more and traced. */
+/** Source of an instance with the spec lines that each of its lines was made from: the source that `gen` writes, emitted again with tracing. */
 
 import { getOwn } from '../ir/get_own.js'
 import { allInstances, instanceKey } from '../ir/instance.js'
@@ -11,13 +11,13 @@ import type { Tuning } from '../schedule/tuning.js'
 import { emitInstance, emitTemplate } from './generate.js'
 import { templateInstances } from './template.js'
 
-/** What texts follow from besides kernels. */
+/** Inputs of emission besides kernels. */
 export interface TextChoices {
   readonly tuning: Tuning | undefined
   readonly schedules: Readonly<Record<string, Schedule>>
 }
 
-/** @returns undefined where the kernel has no instance of this key any more */
+/** @returns undefined if the kernel no longer has an instance of this key */
 export function tracedText(
   kernel: Kernel | TemplateKernel,
   key: string,

@@ -1,6 +1,6 @@
 /**
- * Monoids and recurrences of authors as CUDA text: a struct beside the kernels, as native/device/monoids.cuh has one for each of the
- * language's own. What threads exchange are the words of the fields (native/device/fields.cuh).
+ * User monoids and recurrences as CUDA source: a struct beside the kernels, like those of the built-in monoids in native/device/monoids.cuh.
+ * Threads exchange the words of the fields (native/device/fields.cuh).
  */
 import type { Expr } from '../ir/expr.js'
 import type { Kernel } from '../ir/kernel.js'
@@ -12,14 +12,14 @@ import { literalText } from './literal.js'
 import { scalarText } from './names.js'
 import { isFold, type Own, ownsOf, userMonoidName } from './user_monoids.js'
 
-/** A field of a value as text. */
+/** A field of a value as source. */
 export const fieldText = ({ fields }: Pick<Own, 'fields'>, field: number, value: string): string =>
   wordText(fields[field]?.type ?? 'f32', field, value)
 
 const wordText = (type: 'f32' | 'i32', field: number, value: string): string =>
   `heddle::field<${scalarText[type]}, ${field}>(${value})`
 
-/** A value as text, of the texts of its fields: a word at least. */
+/** A value as source, built from the source of its fields: at least one word. */
 export const fieldsText = (values: readonly string[]): string =>
   `heddle::fields(${values.length === 0 ? '0' : values.join(', ')})`
 
@@ -80,7 +80,7 @@ interface Part {
   readonly types: readonly ('f32' | 'i32')[]
 }
 
-/** The lines of a function that reads nothing but its parameters: those it reads are taken apart, then the fields are made. */
+/** Lines of a function that reads only its parameters: those it reads are unpacked, then the fields are computed. */
 function closedText(made: readonly Expr[], parts: readonly Part[]): readonly string[] {
   const texts = new Map<string, string>()
   const read = new Set(made.flatMap((expr) => [...freeNames(expr)]))

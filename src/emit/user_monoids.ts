@@ -1,14 +1,14 @@
-/** The monoids and recurrences that a kernel's author declared, and the names of their structs in its text. */
+/** User monoids and recurrences of a kernel, and the names of their structs in its source. */
 import type { Kernel } from '../ir/kernel.js'
 import type { UserMonoid } from '../ir/user_monoid.js'
 import type { UserRecurrence } from '../ir/user_recurrence.js'
 
-/** What is written as a struct beside the kernels. */
+/** A monoid or recurrence that is emitted as a struct beside the kernels. */
 export type Own = UserMonoid | UserRecurrence
 
 export const isFold = (own: Own): own is UserRecurrence => 'next' in own
 
-/** The monoids and recurrences of a kernel, each once, in order. */
+/** Monoids and recurrences of a kernel, each once, in order. */
 export const ownsOf = ({ body }: Pick<Kernel, 'body'>): readonly Own[] => [
   ...new Set(
     body.flatMap((s): Own[] => {
@@ -22,7 +22,7 @@ export const ownsOf = ({ body }: Pick<Kernel, 'body'>): readonly Own[] => [
 export const userMonoidHeaders = (kernel: Pick<Kernel, 'body'>): readonly string[] =>
   ownsOf(kernel).map((own) => (isFold(own) ? 'fold.cuh' : 'fields.cuh'))
 
-/** For programs inside of main loops, which have none. */
+/** For programs inside main loops, which have none. */
 export const noOwn = (): never => {
   throw new Error('internal: a main loop combines by no monoid of an author')
 }

@@ -1,6 +1,6 @@
 /**
- * Writing `generated/`: every file whole or not at all, stale files away, or only a comparison. Of what lies there, heddle wrote what the last manifest
- * names, and what opens with the header that heddle's files have.
+ * Writes `generated/`: every file whole or not at all, stale files removed, or only a comparison. Files that heddle wrote are those that the last
+ * manifest names, and those that begin with the header of generated files.
  */
 import { constants } from 'node:fs'
 import { open, readdir, readFile } from 'node:fs/promises'
@@ -11,24 +11,26 @@ import { contentDigest, recordOwn } from '../own_text.js'
 import type { GeneratedFiles } from './generate.js'
 import { kernelEntrySchema } from './manifest.js'
 
-/** What nvcc made of the text: kept beside it, by `heddle build --record`, and no part of what is generated. */
+/** Record of nvcc's results for the source. It lies beside the source, is written by `heddle build --record`, and is not generated. */
 export const recordFile = 'resources.jsonl'
 
 export interface WriteOptions {
   /** Compare only; write nothing. */
   readonly check?: boolean
-  /** Whose folder it is to be: files of others make it none, nor do a project's own. Folders that heddle made for itself are not looked at. */
+  /**
+   * Owner of the folder: a folder with files of others is refused, and so is a project's own. Folders that heddle made for itself are not checked.
+   */
   readonly place?: Place | undefined
-  /** Also takes a folder that holds files of others alone. */
+  /** Also accepts a folder that holds only files of others. */
   readonly beside?: boolean | undefined
 }
 
 const manifestFile = 'manifest.json'
 
 /**
- * Brings `dir` to hold `files`, and returns the paths that differed (changed, missing or stale), sorted. Files that are right already are not
+ * Makes `dir` hold `files`, and returns the paths that differed (changed, missing or stale), sorted. Files that are correct already are not
  * touched, so a build sees no change; nor are files that heddle did not write.
- * @throws usage `output.folder` for a folder of somebody else, `output.file` for such a file where one is to be written; environment `cache.*`
+ * @throws usage `output.folder` for a folder of another owner, `output.file` for such a file where one is to be written; environment `cache.*`
  */
 export async function writeGenerated(
   dir: string,
@@ -41,7 +43,7 @@ export async function writeGenerated(
   const difference = await compareFolder(dir, files, owned)
   const { missing, differing, foreign, stale } = difference
   const changed = [...missing, ...differing, ...foreign, ...stale].sort()
-  // What is about to be written is this user's own; so is what lies there already, where it is the same.
+  // Files about to be written belong to this user; so do existing files with the same contents.
   if (!check || changed.length === 0) await recordOwn([...files.values()].map(contentDigest))
   if (!check) await changeFolder(dir, files, difference)
   return { changed }
@@ -49,7 +51,7 @@ export async function writeGenerated(
 
 const hint = 'name a new or an empty folder with --out, or write beside what lies there with --beside: it stays as it is'
 
-/** Tells of a folder if heddle wrote anything in it. */
+/** True if heddle wrote any file in a folder. */
 async function isOurs(dir: string, files: GeneratedFiles, { paths }: { readonly paths: readonly string[] }): Promise<boolean> {
   if (paths.length > 0) return true
   for (const path of files.keys()) if (await isGenerated(join(dir, path))) return true
@@ -58,7 +60,7 @@ async function isOurs(dir: string, files: GeneratedFiles, { paths }: { readonly 
 
 const named = z.object({ kernels: z.array(z.object({ file: kernelEntrySchema.shape.file })) })
 
-/** What heddle wrote in a folder of generated text. */
+/** Files that heddle wrote in a folder of generated source. */
 async function ownership(dir: string, files: GeneratedFiles): Promise<Ownership & { readonly paths: readonly string[] }> {
   const text = await readFile(join(dir, manifestFile), 'utf8').catch(() => undefined)
   const known = new Set(text === undefined ? [] : namedBy(text, files))
@@ -69,7 +71,7 @@ async function ownership(dir: string, files: GeneratedFiles): Promise<Ownership 
   return { paths: [...known], wrote: async (path, file) => known.has(path) || isGenerated(file) }
 }
 
-/** The files that a manifest names, with itself; none of what is no manifest of heddle. */
+/** Files that a manifest names, and the manifest itself; none for a file that is no manifest of heddle. */
 function namedBy(text: string, files: GeneratedFiles): Iterable<string> {
   if (text === files.get(manifestFile)) return files.keys()
   try {
@@ -80,7 +82,7 @@ function namedBy(text: string, files: GeneratedFiles): Iterable<string> {
   }
 }
 
-/** What generated files open with, within their first lines. A manifest is known after a merge that left marks in it, too. */
+/** Beginnings of generated files, within their first lines. A manifest is recognised after a merge with conflict marks in it, too. */
 const headers = [/^\/\/ [^\n]*Generated by `heddle gen`/, /^\{\s+"version": 1,\s+"kernels": \[/]
 
 async function isGenerated(path: string): Promise<boolean> {

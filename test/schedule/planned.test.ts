@@ -51,7 +51,7 @@ describe('a schedule of a plan', () => {
   it('is refused if the kernel cannot have it', () => {
     const odd = refusal(() => names({ kind: 'rows', team: { kind: 'warp', lanes: 24, rowsPerBlock: 4 }, chunks: 1 }))
     expect(odd).toMatchObject({ code: 'plan.schedule', hint: expect.stringContaining('heddle inspect') })
-    expect(odd.message).toContain('24 lanes of a warp')
+    expect(odd.message).toContain('lanes of a warp: expected 2, 4, 8, 16 or 32, got 24')
     expect(refusal(() => names({ kind: 'elementwise', threads: 128 })).message).toContain('row programs only')
     expect(refusal(() => names({ ...warp, chunks: 64 })).message).toContain('values of a row, at most')
   })

@@ -1,9 +1,9 @@
-/** A sorted row as CUDA text: keys in shared memory, which the block sorts behind the pass. */
+/** A sorted row as CUDA source: keys in shared memory, which the block sorts after the pass. */
 import type { SortedRow } from '../../schedule/normal.js'
 import { expressionText, operandText } from '../expression.js'
 import type { PassText } from './construct.js'
 
-/** Keys there is memory for: the network sorts powers of two. */
+/** Number of keys that there is memory for: the network sorts powers of two. */
 const roomFor = (most: number): number => 2 ** Math.ceil(Math.log2(Math.max(1, most)))
 
 export const sortedRowText: PassText<SortedRow> = {

@@ -1,49 +1,49 @@
 /**
- * How a construct is written as CUDA text. One that runs once a row is a line; one that runs in a pass says what stands before the pass,
- * around its chunks, at each element and behind it. Lines are asked for in the order of the text, each once.
+ * CUDA source of a construct. A construct that runs once per row is one line. One that runs in a pass has lines before the pass, around its chunks,
+ * at each element and after the pass. Lines are requested in source order, each once.
  */
 import type { Pass } from '../../schedule/passes.js'
 import type { PassContext } from '../context.js'
 
-/** The pass that is being written. */
+/** The pass being emitted. */
 export interface Frame {
   readonly context: PassContext
   readonly pass: Pass
-  /** Text of the first element index of the chunk. */
+  /** Source of the first element index of the chunk. */
   readonly first: string
-  /** Every computation of an element stands behind the check that the element exists. */
+  /** True if every computation of an element is guarded by the check that the element exists. */
   readonly guarded: boolean
 }
 
 type Lines = () => readonly string[]
 
-/** The parts of a statement's text. */
+/** Parts of a statement's source. */
 export interface Written {
-  /** Before the pass: what outlives a chunk. */
+  /** Before the pass: variables that outlive a chunk. */
   readonly declare?: Lines
   /** Before the elements of a chunk. */
   readonly openChunk?: Lines
   /** For each element that exists. */
   readonly element?: Lines
-  /** For each element, whether or not it exists: what `openChunk` declared has a place for it. */
+  /** For each element, whether or not it exists: the variables of `openChunk` have a slot for it. */
   readonly anyElement?: Lines
   /** After the elements of a chunk. */
   readonly leaveChunk?: Lines
-  /** After everything that leaves a chunk. */
+  /** After all values have left a chunk. */
   readonly closeChunk?: Lines
-  /** After the pass; later passes read what it makes. */
+  /** After the pass; later passes read the results. */
   readonly finish?: Lines
 }
 
-/** The text of what runs in a pass. */
+/** Source of a statement that runs in a pass. */
 export interface PassText<S> {
-  /** The device header that the text needs besides kernel.cuh. */
+  /** Device header that the source needs besides kernel.cuh. */
   readonly header?: string
-  /** Takes up a statement: gives its variables names. */
+  /** Begins a statement: names its variables. */
   write(stmt: S, frame: Frame): Written
 }
 
-/** The text of what runs once a row: one line. */
+/** Source of a statement that runs once per row: one line. */
 export interface RowText<S> {
   readonly header?: string
   write(stmt: S, context: PassContext): string

@@ -1,4 +1,4 @@
-/** Counts of a row in shared memory as CUDA text: made zero before its pass, added to by each element, and read when all have met. */
+/** Counts of a row in shared memory as CUDA source: cleared before the pass, incremented by each element, and read after a barrier. */
 import type { CountedRow } from '../../schedule/normal.js'
 import { expressionText, operandText } from '../expression.js'
 import type { PassText } from './construct.js'

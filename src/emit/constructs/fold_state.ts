@@ -1,6 +1,6 @@
 /**
- * A fold that carries rows as CUDA text: a loop over the steps. What is carried lies in shared memory twice, as it is in front of a step
- * (from `now` on) and as the step makes it (from `next` on); the lanes of the row meet when it is made, and when the step ends.
+ * A recurrence with row state as CUDA source: a loop over the steps. The state has two copies in shared memory: the one before a step (from `now`
+ * on) and the one that the step computes (from `next` on). The lanes of the row synchronise when it is complete, and when the step ends.
  */
 import type { Expr } from '../../ir/expr.js'
 import type { FoldedState } from '../../schedule/normal.js'
@@ -9,11 +9,11 @@ import { expressionText, monoidText, offsetText } from '../expression.js'
 import { scalarText } from '../names.js'
 import type { RowText } from './construct.js'
 
-/** Names of the buffers and places of the text. */
+/** Names of buffers and offsets in the source. */
 interface Buffers {
   readonly now: string
   readonly next: string
-  /** Of a carried row by the name of its field. */
+  /** Buffer of a carried row by the name of its field. */
   readonly of: ReadonlyMap<string, string>
 }
 
@@ -41,7 +41,7 @@ export const foldedStateText: RowText<FoldedState> = {
         readers.push(`[[maybe_unused]] const auto ${reader} = [&](int place) { return ${buffer}.get(${from} + place); };`)
         shared.set(row, reader)
       }
-      // The steps are over: what they made last is what the next would start with.
+      // After the last step, the result is in the buffer that the next step would start with.
       shared.set(result, shared.get(before) ?? '')
     }
     const size = 2 * s.most
@@ -68,7 +68,7 @@ export const foldedStateText: RowText<FoldedState> = {
   },
 }
 
-/** The lines with every element of a row that a lane has. */
+/** Lines for every element of a row that a lane has. */
 function eachElement(s: FoldedState, context: PassContext, lines: readonly string[]): string[] {
   const column = context.names.value(s.column)
   const width = expressionText(s.width, context)
@@ -123,7 +123,7 @@ function stepLines(s: FoldedState, { now, next, of }: Buffers, context: PassCont
       ...s.fields.flatMap(({ is, before, after }) =>
         is === 'number' ? [`${names.value(before)} = ${names.value(after)};`] : [],
       ),
-      // Nobody reads what was carried any more.
+      // The state is not read any more.
       'team.meet();',
       `const int ${swap} = ${next};`,
       `${next} = ${now};`,

@@ -1,6 +1,6 @@
 /**
- * A histogram as CUDA text: the counts of a row are made zero before its pass, and each element adds to the one it falls in.
- * Counts lie where they are stored; the layout of the output says where that is.
+ * A histogram as CUDA source: the counts of a row are cleared before its pass, and each element increments one. The counts are in the output
+ * itself, at the places of its layout.
  */
 import type { Histogram } from '../../schedule/normal.js'
 import { expressionText, offsetText } from '../expression.js'
@@ -10,7 +10,7 @@ export const histogramText: PassText<Histogram> = {
   write(h, { context }) {
     const { names } = context
     const bins = (): string => expressionText(h.bins, context)
-    /** Where the count of a bin lies. */
+    /** Place of a bin's count. */
     const place = (): string =>
       `[&](int ${names.value(h.bin)}) -> int64_t { return ${offsetText(h.tensor, h.indices, context)}; }`
     return {

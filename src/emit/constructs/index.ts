@@ -1,4 +1,4 @@
-/** The text of every construct, by the kinds of normal form: tsc refuses a kind that is missing. */
+/** CUDA source of every construct, by the kinds of normal form. tsc reports a missing kind. */
 import { mark } from '../../ir/trace.js'
 import { passStatementOf } from '../../schedule/constructs/index.js'
 import type { PassStmt, RowStmt } from '../../schedule/normal.js'
@@ -38,15 +38,15 @@ const passTexts: { readonly [K in PassStmt['kind']]: PassText<Extract<PassStmt, 
   loopStore: loopStoreText,
 }
 
-/** The object of a statement's own kind, which is to be given that statement: methods are bivariant, so this needs no cast. */
+/** The object for a statement's own kind, to be called with that statement: methods are bivariant, so no cast is needed. */
 const rowTextOf = ({ kind }: Pick<RowStmt, 'kind'>): RowText<RowStmt> => rowTexts[kind]
 
 const passTextOf = ({ kind }: Pick<PassStmt, 'kind'>): PassText<PassStmt> => passTexts[kind]
 
-/** What runs once a row, as one line. */
+/** A statement that runs once per row, as one line. */
 export const rowLine = (stmt: RowStmt, context: PassContext): string => rowTextOf(stmt).write(stmt, context)
 
-/** The parts of a statement of a pass. */
+/** Source parts of a statement of a pass. */
 export function partsOf(stmt: PassStmt, frame: Frame): Written {
   const places = mark(...passStatementOf(stmt).values(stmt))
   const parts = Object.entries<Written[keyof Written]>({ ...passTextOf(stmt).write(stmt, frame) })

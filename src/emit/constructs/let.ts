@@ -1,4 +1,4 @@
-/** A scalar of the row as CUDA text. */
+/** A scalar of the row as CUDA source. */
 import type { StmtOf } from '../../ir/kernel.js'
 import { expressionText } from '../expression.js'
 import { scalarText } from '../names.js'

@@ -1,4 +1,4 @@
-/** A meeting of the threads of a row as CUDA text. */
+/** A barrier for the threads of a row as CUDA source. */
 import type { Meeting } from '../../schedule/normal.js'
 import type { RowText } from './construct.js'
 

@@ -1,4 +1,4 @@
-/** A reduction by a monoid of the author's as CUDA text: an accumulator a lane, whose total the fields are taken from. */
+/** A reduction by a user monoid as CUDA source: one accumulator per lane, from whose total the fields are taken. */
 import type { Merged } from '../../schedule/normal.js'
 import { expressionText } from '../expression.js'
 import { scalarText } from '../names.js'

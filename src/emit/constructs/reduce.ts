@@ -1,4 +1,4 @@
-/** A reduction as CUDA text: an accumulator a lane, which the lanes of the row combine after the pass. */
+/** A reduction as CUDA source: one accumulator per lane, combined by the lanes of the row after the pass. */
 import type { Reduction } from '../../schedule/normal.js'
 import { expressionText, monoidText } from '../expression.js'
 import { scalarText } from '../names.js'

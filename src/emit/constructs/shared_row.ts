@@ -1,4 +1,4 @@
-/** A row in shared memory as CUDA text: its threads write an element each, meet, and read any of them afterwards. */
+/** A row in shared memory as CUDA source: each thread of the row writes one element, they synchronise, and may then read any element. */
 import type { SharedRow } from '../../schedule/normal.js'
 import { type Pass, statementsOf } from '../../schedule/passes.js'
 import type { PassContext } from '../context.js'
@@ -28,7 +28,7 @@ export const sharedRowText: PassText<SharedRow> = {
   },
 }
 
-/** Elements a row has memory for: all it has, or, where that is not known, those that the team keeps in registers. */
+/** Elements that a row has memory for: its length, or, if that is not known, the number that the team keeps in registers. */
 const lengthText = ({ length, loop }: SharedRow, { walk }: PassContext): string =>
   loop.length.kind === 'const' || walk !== 'kept' ? `${length}` : 'Team::lanes * CHUNKS * VEC'
 
@@ -38,15 +38,15 @@ function setLine({ name, loop, value }: SharedRow, scope: Scope): string {
   return `${scope.names.value(name)}.set(${scope.names.value(loop.index)}, ${expressionText(value, scope)});`
 }
 
-/** True if a pass writes shared rows and does nothing else. */
+/** True if a pass only writes shared rows. */
 export const isAlone = (pass: Pass): boolean =>
   pass.statements.length > 0 &&
   pass.statements.every(({ kind }) => kind === 'sharedRow') &&
   pass.rows.every((row) => row.kind === 'computed' && !row.keep)
 
 /**
- * Writes the shared rows of a pass that does nothing else, an element a lane: an element is a fold, and a lane with a chunk of them would
- * compute one after the other while its neighbours wait. `compute` are the lines before the elements.
+ * Writes the shared rows of a pass that only does that, with one element per lane. An element is a serial reduction, and a lane with a chunk of
+ * them would compute one after the other while its neighbours wait. `compute` are the lines before the elements.
  */
 export function writeElements(pass: Pass, compute: readonly string[], length: string, context: PassContext): void {
   const { writer, names } = context

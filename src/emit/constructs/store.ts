@@ -1,4 +1,4 @@
-/** A store of one element a row as CUDA text: the first lane makes it. */
+/** A store of one element per row as CUDA source, executed by the first lane. */
 import type { StmtOf } from '../../ir/kernel.js'
 import { expressionText, offsetText, operandText } from '../expression.js'
 import type { RowText } from './construct.js'

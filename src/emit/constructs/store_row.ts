@@ -1,6 +1,6 @@
 /**
- * The stores of a pass as CUDA text: values that leave in chunks are gathered first, the others are written one by one. A store with a
- * condition is made only where that holds, and a value that might fault is not computed elsewhere either.
+ * Stores of a pass as CUDA source: values stored in chunks are gathered first, the others are written one by one. A store with a condition is made
+ * only where it holds, and a value that might fault is not computed elsewhere.
  */
 import type { LoopStore } from '../../schedule/normal.js'
 import { expressionText, offsetText, type Scope, tensorOf } from '../expression.js'
@@ -26,7 +26,7 @@ export const loopStoreText: PassText<LoopStore> = {
     const values = names.fresh(`${s.tensor}_${pass.loop.index}`)
     const careful = s.when !== undefined && faults(s.value)
     return {
-      // Elements that do not exist are not computed where that might fault.
+      // Elements that do not exist are not computed if that might fault.
       openChunk: () => [`${scalarText[s.value.type]} ${values}[VEC]${guarded || careful ? ' = {}' : ''};`],
       anyElement: () => [`${careful ? whenText(s, context) : ''}${values}[i] = ${storedText(s, context)};`],
       leaveChunk: () => {
@@ -39,7 +39,7 @@ export const loopStoreText: PassText<LoopStore> = {
   },
 }
 
-/** The condition in front of what is done for a store only where it holds. */
+/** Guard of the statements that a store executes only where its condition holds. */
 const whenText = ({ when }: Pick<LoopStore, 'when'>, context: Scope): string =>
   when === undefined ? '' : `if (${expressionText(when, context)}) `
 

@@ -1,4 +1,4 @@
-/** A threshold as CUDA text: a call that the team of a row makes together, given an element as a function of its place. */
+/** A threshold as CUDA source: a call that the team of a row makes together, with a function from an index to its element. */
 import type { Threshold } from '../../schedule/normal.js'
 import { contains, rewriteDown, sameExpr, usesIndex } from '../../schedule/rewrite.js'
 import { expressionText } from '../expression.js'
@@ -9,7 +9,7 @@ export const thresholdText: RowText<Threshold> = {
     const [length, wanted, keyText] = [loop.length, target, key].map((e) => expressionText(e, scope))
     const place = scope.names.value(loop.index)
     const known = scope.names.fresh('key')
-    // A weight mostly is a function of the key, which is given with the place, so that it is not read again.
+    // A weight usually depends on the key alone. The key is passed with the index, so that it is not read again.
     const ofKey = rewriteDown(value, (e) => (sameExpr(e, key) ? { kind: 'local', type: e.type, name: known } : undefined))
     const names = { ...scope.names, value: (name: string): string => (name === known ? known : scope.names.value(name)) }
     const weight = expressionText(ofKey, { ...scope, names })

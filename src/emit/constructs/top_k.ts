@@ -1,6 +1,6 @@
 /**
- * A ranking as CUDA text: every lane offers the elements of its chunk, all lanes of a row together, and what is left after the last
- * chunk lies in shared memory, where the passes after it read it at any place.
+ * A ranking as CUDA source: in each chunk, all lanes of a row together offer their elements. After the last chunk the kept elements are in shared
+ * memory, where later passes read them at any index.
  */
 import type { Ranking } from '../../schedule/normal.js'
 import { expressionText } from '../expression.js'
@@ -17,10 +17,10 @@ export const rankingText: PassText<Ranking> = {
         `heddle::Largest<Team, ${ranking.count}> ${lanes};`,
         `HEDDLE_SHARED(heddle::Placed<float>, ${places}, decltype(${lanes})::places);`,
       ],
-      // None is offered yet.
+      // No element is offered yet.
       openChunk: () => [`heddle::Offers<VEC> ${offers};`],
       element: () => [`${offers}.value[i] = ${expressionText(ranking.value, context)};`],
-      // What is larger than the smallest so far is taken in.
+      // Offers larger than the smallest kept element are inserted.
       leaveChunk: () => [`${lanes}.take(team, ${offers}, ${first});`],
       finish: () => {
         shared?.set(ranking.name, `${name}.value`)

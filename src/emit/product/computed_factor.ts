@@ -1,6 +1,6 @@
 /**
- * A factor that is computed while it is loaded, as CUDA text: its row program runs on each chunk of a row, and what the program folds over the
- * row is found once, in front of the row's first chunk.
+ * An operand that is computed while it is loaded, as CUDA source: its row program runs on each chunk of a row, and the program's reductions over
+ * the row are computed once, before the row's first chunk.
  */
 import type { StmtOf } from '../../ir/kernel.js'
 import type { MatmulFactor, MatmulKernel } from '../../ir/product.js'
@@ -21,7 +21,7 @@ import { placed, renamed, vec } from './frame.js'
 import { rowScaleOf } from './row_scale.js'
 import { unscaledText } from './unscaled_factor.js'
 
-/** The text of a factor with a prologue, in the storage types of an instance. */
+/** Source of an operand with a prologue, in the storage types of an instance. */
 export function computedFactor(
   kernel: MatmulKernel,
   { prologue, tensor }: MatmulFactor,
@@ -74,7 +74,7 @@ export function computedFactor(
   chunk.writeLine(`const heddle::KeptChunk<VEC> ${frame.kept}{${frame.values}};`)
   writePass(last.pass, { ...context(chunk, names, 'single'), whole })
   const accesses = chunkAccesses(last.pass)
-  // Only the left factor's rows are met whole by one block.
+  // Only rows of the left operand are processed whole by one block.
   const scaled = which === 0 ? rowScaleOf(before, last.pass) : undefined
   const param = tensors.find(({ name }) => name === tensor)
   if (param === undefined) throw new Error(`internal: ${kernel.name} has no tensor ${tensor}`)
@@ -102,14 +102,14 @@ export function computedFactor(
 
 type Known = Pick<StmtOf<'let'>, 'name' | 'type'>
 
-/** The scalars that steps make. */
+/** Scalars that steps compute. */
 const knownOf = (steps: readonly Step[]): readonly Known[] =>
   steps.flatMap((step): readonly Known[] => {
     if (step.kind === 'let') return [step]
     return step.kind === 'pass' ? statementsOf(step.pass, 'reduce') : []
   })
 
-/** The names a pass reads. */
+/** Names that a pass reads. */
 function usedBy(pass: Pass): ReadonlySet<string> {
   const places = pass.rows.flatMap((row) =>
     row.kind === 'loaded' ? [row.load, ...(row.guard === undefined ? [] : [row.guard])] : rowExprs(row),

@@ -1,7 +1,7 @@
 /**
- * The epilogue of a matmul as CUDA text: an elementwise pass over chunks of a row that the main loop hands over in registers. What the
- * pass reads besides the products is loaded by a function of its own, so that the main loop can have these loads under way before it
- * ends, and those of weights even before it begins. Scalars of the row are read there too, once for each chunk.
+ * The epilogue of a matmul as CUDA source: an elementwise pass over chunks of a row that the main loop passes in registers. Other inputs of the
+ * pass are loaded by a separate function, so that the main loop can issue these loads before it ends, and those of weights even before it begins.
+ * Scalars of the row are loaded there too, once per chunk.
  */
 import { call, i32 } from '../../ir/build.js'
 import { dtypeInfo } from '../../ir/dtype.js'
@@ -28,7 +28,7 @@ type Let = StmtOf<'let'>
 
 const inline = '__device__ __forceinline__'
 
-/** The members of the slots' struct that are functions of the epilogue. `scope` names rows and columns as the functions do. */
+/** Members of the slots' struct that are functions of the epilogue. `scope` names rows and columns as the functions do. */
 export function epilogueBody(
   program: ElementwiseProgram,
   kernel: MatmulKernel,
@@ -71,7 +71,7 @@ export function epilogueBody(
     })
   }
   const reads = operands.length + early.length > 0
-  // Parameters that nothing reads have no name, so that no compiler complains about them.
+  // Unused parameters have no name, to avoid compiler warnings.
   const place = reads ? 'int64_t row, int column, int valid' : 'int64_t, int, int'
   writer.writeLine(`static constexpr int VEC = ${vec};`)
   writer.writeLine('/// The operands that the epilogue loads.')
@@ -114,13 +114,13 @@ export function epilogueBody(
   return `${lines(writer).trimEnd()} {\n${lines(inner)}  }\n`
 }
 
-/** The type of sums in C++. */
+/** C++ type of sums. */
 export function sumText(kernel: MatmulKernel, types: TemplateInstance['types'], scope: Scope): string {
   if (sumsIntegers(kernel)) return scalarText.i32
   return scalarText[dtypeInfo[resolveDType(tensorOf(kernel.products[0].accumulator, scope).dtype, types)].scalar]
 }
 
-/** An element of a product. Sums of int8 are integers, whatever the graph has of them. */
+/** An element of a matmul. Sums of int8 are integers, whatever their type in the graph. */
 export function productText(kernel: MatmulKernel, accumulator: string, at: string): string {
   const which = kernel.products.findIndex((product) => product.accumulator === accumulator)
   const text = kernel.products.length === 1 ? `product[${at}]` : `product[${which}][${at}]`
@@ -129,8 +129,8 @@ export function productText(kernel: MatmulKernel, accumulator: string, at: strin
 }
 
 /**
- * The pass with every load of a product at another column of the chunk replaced by a name, and the texts of these names: as a function
- * of the place in the chunk, which an unrolled loop knows, so that sums stay in registers.
+ * The pass with every load of a matmul result at another column of the chunk replaced by a name, and the source of these names. It is a function of
+ * the place in the chunk, which an unrolled loop knows, so that sums stay in registers.
  */
 function withPartners(
   pass: Pass,
@@ -153,7 +153,7 @@ function withPartners(
       if (column === undefined) return node
       const place: Expr = { kind: 'local', type: 'i32', name: 'place in the chunk' }
       const there = substitute(written(column), new Map([[pass.loop.index, place]]))
-      // Behind a condition an index may leave the chunk where nobody reads it, and no register is there.
+      // Under a condition, an unused index may be outside of the chunk, where there is no register.
       const inside = there.kind === 'local' ? there : call('bitAnd', there, i32(vec - 1))
       const at = expressionText(inside, { ...scope, names: inChunk })
       const text = productText(kernel, node.tensor, at)
@@ -169,7 +169,7 @@ function withPartners(
   return { pass: { ...pass, rows, statements }, texts }
 }
 
-/** The pass with what moves in runs shorter than a chunk read and stored element by element. */
+/** The pass with accesses in runs shorter than a chunk made element by element. */
 export function inWholeChunks(pass: Pass): Pass {
   const rows = pass.rows.map((row): PassRow => {
     if (row.kind !== 'loaded' || row.run >= vec) return row
@@ -184,7 +184,10 @@ export function inWholeChunks(pass: Pass): Pass {
   return { ...pass, rows, statements }
 }
 
-/** The scalars of a row that are found when its chunks are read: those that read tensors, those that say where, and what these need. */
+/**
+ * Scalars of a row that are computed when its chunks are loaded: those that read tensors, those that the places of loads depend on, and their
+ * inputs.
+ */
 function earlyLets(lets: readonly Let[], operands: readonly Loaded[]): readonly Let[] {
   const places = operands.flatMap(({ load, guard }) => [...load.indices, ...(guard === undefined ? [] : [guard])])
   const wanted = new Set(places.flatMap((expr) => [...freeNames(expr)]))
@@ -197,18 +200,18 @@ function earlyLets(lets: readonly Let[], operands: readonly Loaded[]): readonly 
   return early
 }
 
-/** True if a chunk's place follows from its column alone. What is read early knows no row, and no number that another kernel makes. */
+/** True if a chunk's place depends on its column alone. Prefetched loads have no row, and no number computed by another kernel. */
 const ofColumn = ({ load, loop }: Loaded): boolean =>
   load.indices.every(
     (at) => !contains(at, ({ kind }) => kind === 'load') && [...freeNames(at)].every((name) => name === loop.index),
   )
 
-/** Offset of the column the epilogue stands at. */
+/** Offset of the epilogue's current column. */
 function placeOf(tensor: string, indices: readonly Expr[], index: string, scope: Scope): string {
   return offsetText(tensor, indices, { ...scope, names: renamed(scope.names, new Map([[index, 'column']])) })
 }
 
-/** The condition that chunks are full and aligned: rows of the product are whole chunks, and so are those of every tensor. */
+/** Condition that chunks are full and aligned: rows of the matmul are whole chunks, and so are those of every tensor. */
 function wholeText(pass: Pass, operands: readonly Loaded[], scope: Scope): string {
   const { names, tensors } = scope
   const { length, index } = pass.loop
@@ -226,7 +229,7 @@ function wholeText(pass: Pass, operands: readonly Loaded[], scope: Scope): strin
   ].join(' && ')
 }
 
-/** True if chunks that start at multiples of their size lie whole and aligned in a tensor whose last dimension is a multiple of it. */
+/** True if chunks that start at multiples of their size are whole and aligned in a tensor whose last dimension is a multiple of it. */
 function inChunks({ layout, dims }: TensorParam, columns: string): boolean {
   if (dims.at(-1) !== columns) return false
   if (layout.name === 'row') return true

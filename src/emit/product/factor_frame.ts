@@ -1,10 +1,10 @@
-/** What the texts of a factor share, computed or not: names of parameters, places of its rows, and what a factor's text consists of. */
+/** Shared parts of an operand's source, computed or not: names of parameters, places of its rows, and the fragments of the source. */
 import type { TensorParam } from '../../ir/kernel.js'
 import type { MatmulKernel } from '../../ir/product.js'
 import type { Names } from '../names.js'
 import { type IndexText, indexTexts } from './frame.js'
 
-/** Names of the parameters of a factor's functions, which nothing else in the file has. */
+/** Names of the parameters of an operand's functions, unique in the file. */
 export interface Frame {
   readonly matrix: string
   readonly at: string
@@ -22,26 +22,26 @@ export function frameOf({ fresh }: Names): Frame {
   return { matrix, at, along, known, values, kept }
 }
 
-/** Which factor is written, under which names. */
+/** Number of the emitted operand, with its names. */
 export interface Place {
   readonly which: number
   readonly frame: Frame
 }
 
-/** The axis of a factor that is not summed over: m of the left one, n of the others. */
+/** The axis of an operand that is not summed over: m for the left one, n for the others. */
 export const ownAxis = (kernel: MatmulKernel, which: number): string => (which === 0 ? kernel.m : kernel.n)
 
 export interface FactorText {
-  /** Tensors whose chunks are whole and aligned where rows are: k long, one behind the other. */
+  /** Tensors whose chunks are whole and aligned if rows are: contiguous rows of length k. */
   readonly read: readonly string[]
   readonly rows: readonly { readonly name: string; readonly type: 'f32' | 'i32' | 'bool' }[]
   readonly first: string
   readonly chunk: string
-  /** Members that give the factor without what its rows are scaled by, if anything. */
+  /** Members that give the operand without the scale of its rows; empty if there is no scale. */
   readonly unscaled: string
 }
 
-/** What a program calls its rows in the functions of a factor: batch axes by the matrix, its own axis by the row there. */
+/** Source of the row indices of a program in the functions of an operand: batch axes by the matrix, the operand's own axis by the row there. */
 export function placeTexts(
   { rows }: { readonly rows: readonly { readonly index: string; readonly dim: string }[] },
   { batch }: MatmulKernel,
@@ -57,6 +57,6 @@ export function placeTexts(
   ])
 }
 
-/** True if a tensor's rows are as long as an axis, and lie one behind the other. */
+/** True if a tensor's rows are as long as an axis, and contiguous. */
 export const isLong = ({ dims, layout }: Pick<TensorParam, 'dims' | 'layout'>, axis: string): boolean =>
   layout.name === 'row' && dims.at(-1) === axis

@@ -1,6 +1,6 @@
 /**
- * The factors of products as CUDA text: for each, what is known of one of its rows, and eight neighbours of the row along k. A factor
- * that is a tensor is read; what one that is computed runs is in computed_factor.ts.
+ * The operands of matmuls as CUDA source: for each, the scalars of one of its rows, and eight consecutive elements of the row along k. An operand
+ * that is a tensor is loaded; computed_factor.ts has the source of computed operands.
  */
 import { index as indexVar } from '../../ir/build.js'
 import { dtypeInfo, isFloat8 } from '../../ir/dtype.js'
@@ -16,7 +16,7 @@ import { placed, renamed } from './frame.js'
 
 const inline = '__device__ __forceinline__'
 
-/** The members of the slots' struct that give the factors. */
+/** Members of the slots' struct that give the operands. */
 export function factorsBody(kernel: MatmulKernel, scope: Scope, types: TemplateInstance['types']): string {
   const writer = bodyWriter()
   writer.writeLine('/// What is summed, and what tensor cores multiply.')
@@ -29,8 +29,8 @@ export function factorsBody(kernel: MatmulKernel, scope: Scope, types: TemplateI
 }
 
 /**
- * The one type that all factors are stored in, or may be rounded to without a loss; float32 where there is none. Halves hold what 8-bit
- * floats do, so these are converted while they are loaded: to the type of the other factors, to float16 where there is no other.
+ * The one type in which all operands are stored, or to which they can be rounded without a loss; float32 if there is none. float16 represents all
+ * 8-bit floats, so these are converted while they are loaded: to the type of the other operands, or to float16 if there is no other.
  */
 function elementText(kernel: MatmulKernel, names: Names): string {
   const params = factorsOf(kernel).map((factor) => factorParam(kernel, factor))
@@ -100,8 +100,8 @@ function plainFactor(kernel: MatmulKernel, factor: MatmulFactor, { which, frame 
 }
 
 /**
- * How a factor's rows are read as they lie, one behind the other, k long; and how they are copied where they are of the element type, too.
- * A factor that is computed, or lies in memory otherwise, says so by a type. Launchers ask too, to describe rows to the copy engine.
+ * Functions that read an operand's rows directly, if they are contiguous and of length k, and that copy them if they are of the element type too.
+ * An operand that is computed, or has another layout, is marked by a type. Launchers also call them, to describe rows to the copy engine.
  */
 function copyText(kernel: MatmulKernel, factor: MatmulFactor, { which, frame }: Place, scope: Scope): string {
   const param = factorParam(kernel, factor)

@@ -1,24 +1,24 @@
-/** What the text of a matmul's slots calls the place it works at: a row that counts through all matrices, and columns of it. */
+/** Names of the current place in the slots of a matmul: a row that counts through all matrices, and columns of it. */
 import type { Kernel } from '../../ir/kernel.js'
 import type { Scope } from '../expression.js'
 import type { Names } from '../names.js'
 
-/** Elements that main loops hand over at a time (native/device/matmul.cuh): columns of a product, and neighbours of a factor along k. */
+/** Elements that main loops pass at a time (native/device/matmul.cuh): columns of a matmul, or consecutive elements of an operand along k. */
 export const vec = 8
 
-/** What an index is called, and the dimensions that its text needs. */
+/** Source of an index, and the dimensions that it needs. */
 export interface IndexText {
   readonly text: string
   readonly dims: readonly string[]
 }
 
-/** Names by which other names are called where they mean something else in one function. */
+/** Names with some of them replaced, for a function in which they mean something else. */
 export const renamed = (names: Names, texts: ReadonlyMap<string, string>): Names => ({
   ...names,
   value: (name) => texts.get(name) ?? names.value(name),
 })
 
-/** The same names; which tensors text mentions is noted while it is made. */
+/** The same names; the tensors that the source uses are recorded in `tensors`. */
 export const noting = (names: Names, tensors: Set<string>): Names => ({
   ...names,
   tensor: (name) => {
@@ -27,7 +27,7 @@ export const noting = (names: Names, tensors: Set<string>): Names => ({
   },
 })
 
-/** Names of indices by their place: a dimension is used where an index is that needs it. */
+/** Names of indices by their place: a dimension counts as used if an index that needs it is used. */
 export const placed = (names: Names, texts: ReadonlyMap<string, IndexText>, { dims }: Scope['used']): Names => ({
   ...names,
   value: (name) => {
@@ -38,8 +38,8 @@ export const placed = (names: Names, texts: ReadonlyMap<string, IndexText>, { di
 })
 
 /**
- * The texts of the row indices of a program, by what counts through the axes `order`, outermost first: `row`, or quotients and
- * remainders of it. The program may have its rows in another order.
+ * Source of the row indices of a program, from the counter through the axes `order`, outermost first: `row`, or quotients and remainders of it. The
+ * program may have its rows in another order.
  */
 export function indexTexts(
   { rows }: Pick<Kernel, 'rows'>,

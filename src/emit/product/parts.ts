@@ -1,6 +1,6 @@
 /**
- * What a matmul keeps of each group of columns, as CUDA text: the elements of a chunk are computed once more as the folds want them, and
- * combined by the four threads that hold the group.
+ * Partial results that a matmul keeps for each group of columns, as CUDA source: the elements of a chunk are computed again in the form that the
+ * reductions need, and combined by the four threads that hold the group.
  */
 
 import { column, groupedOf } from '../../fuse/product/partials.js'
@@ -21,7 +21,7 @@ import { noOwn } from '../user_monoids.js'
 import { inWholeChunks, productText, sumText } from './epilogue.js'
 import { indexTexts, placed, vec } from './frame.js'
 
-/** The member of the slots' struct that keeps partials; nothing but that there are none where a kernel keeps none. */
+/** Member of the slots' struct that keeps partial results; a kernel without any only states that there are none. */
 export function partsBody(kernel: MatmulKernel, scope: Scope, types: TemplateInstance['types']): string {
   const { partials, products, batch, m, n } = kernel
   const flag = `  static constexpr bool PARTS = ${partials !== undefined};\n`
@@ -84,7 +84,7 @@ export function partsBody(kernel: MatmulKernel, scope: Scope, types: TemplateIns
     const own = `column / ${partColumns}`
     const [monoid, count] = [monoidText(fold.monoid, fold.value.type), expressionText(store.length, { ...scope, names: framed })]
     const [tensor, values] = [names.tensor(store.tensor), kept[i]?.values]
-    // A tensor may have room for fewer groups than there are, or for more: those beyond the columns hold what nothing folds to.
+    // A tensor may have room for fewer groups than there are, or for more: those beyond the columns hold the neutral element.
     writer.writeLine(
       `heddle::keep_part<${monoid}>(${tensor}, ${offsetAt(`(${own})`)}, column, ${own} < ${count} ? valid : 0, ${values});`,
     )
@@ -104,7 +104,7 @@ export function partsBody(kernel: MatmulKernel, scope: Scope, types: TemplateIns
   return `${flag}${lines(head).trimEnd()} {\n${lines(writer)}  }\n`
 }
 
-/** The program that computes the elements which are folded: one result for each fold, over the columns of the product. */
+/** Program that computes the elements to reduce: one result for each reduction, over the columns of the matmul. */
 function asElements(
   partials: Kernel,
   groups: readonly NonNullable<ReturnType<typeof groupedOf>>[],

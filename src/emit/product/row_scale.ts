@@ -1,6 +1,6 @@
 /**
- * What each element of a computed factor is multiplied by that is the same for its whole row and known of sums over that row, as a norm's
- * elements are divided by the root of a mean square. A sum of products can be multiplied by it at the end, so that a row is read once:
+ * Scale of a computed operand: a factor of each element that is constant over its row and depends on sums over that row, as a norm divides its
+ * elements by the root of a mean square. A sum of products can be multiplied by it at the end, so that a row is read once:
  *
  *     sum over k of (x[k] * inverse * gamma[k]) * w[k]  =  inverse * sum over k of (x[k] * gamma[k]) * w[k]
  */
@@ -13,25 +13,25 @@ import { type Pass, type PassRow, type Step, statementsOf } from '../../schedule
 export interface RowScale {
   /** The sums, of f32. */
   readonly sums: readonly Reduction[]
-  /** The rows that elements and the terms of the sums are computed of. */
+  /** Rows that the elements and the terms of the sums are computed from. */
   readonly rows: readonly PassRow[]
-  /** Steps that are no pass: what is made of the sums. */
+  /** Steps that are no pass: values computed from the sums. */
   readonly after: readonly Exclude<Step, { readonly kind: 'pass' }>[]
   readonly scale: Expr
-  /** The store of an element with its row's scale left out. */
+  /** The store of an element without its row's scale. */
   readonly store: LoopStore
 }
 
-/** An expression as a product of what a row is scaled by and the rest. */
+/** An expression as a product of the row's scale and the rest. */
 interface Split {
   readonly scale?: Expr
   readonly rest?: Expr
 }
 
 /**
- * @param before the steps in front of the pass that makes the elements
- * @returns undefined where elements are no such product, or where what their row is scaled by is known of anything but sums of terms that
- *   are known of an element alone
+ * @param before steps that precede the pass that computes the elements
+ * @returns undefined if elements are no such product, or if the scale of their row depends on anything but sums of terms that
+ *   depend on one element alone
  */
 export function rowScaleOf(before: readonly Step[], last: Pass): RowScale | undefined {
   const passes = before.flatMap((step) => (step.kind === 'pass' ? [step.pass] : []))
@@ -56,7 +56,7 @@ export function rowScaleOf(before: readonly Step[], last: Pass): RowScale | unde
 /** True if an expression reads one of the names. */
 const isKnownOf = (expr: Expr, names: ReadonlySet<string>): boolean => [...freeNames(expr)].some((name) => names.has(name))
 
-/** True if an expression is another one for each element of a row. */
+/** True if an expression has different values for the elements of a row. */
 function varies(expr: Expr, index: string): boolean {
   let found = false
   visit(expr, (node) => {
@@ -65,7 +65,7 @@ function varies(expr: Expr, index: string): boolean {
   return found
 }
 
-/** @returns undefined for what is no product of a part that varies along the row and one that is known of the names */
+/** @returns undefined if it is no product of a part that varies along the row and one that depends on the names */
 function splitOf(expr: Expr, known: ReadonlySet<string>, index: string): Split | undefined {
   if (!isKnownOf(expr, known)) return { rest: expr }
   if (!varies(expr, index)) return { scale: expr }
@@ -75,7 +75,7 @@ function splitOf(expr: Expr, known: ReadonlySet<string>, index: string): Split |
   if (expr.fn === 'neg') return a.rest && { ...a, rest: call('neg', a.rest) }
   if (b === undefined) return undefined
   if (expr.fn === 'mul') return { ...joined('scale', a.scale, b.scale), ...joined('rest', a.rest, b.rest) }
-  // Divided by what varies, the scale would be a divisor of nothing: only elements are divided.
+  // Division of the scale by a varying part would leave an element without a numerator: only elements are divided.
   if (expr.fn !== 'div' || a.rest === undefined) return undefined
   if (b.rest !== undefined && b.scale !== undefined) return undefined
   if (b.scale === undefined) return b.rest && { ...a, rest: call('div', a.rest, b.rest) }

@@ -1,6 +1,6 @@
 /**
- * A computed left factor without what its rows are scaled by, as CUDA text, for main loops that meet a whole row once: elements and the sums
- * that the scale is known of come from the same chunks, and sums of products are scaled at the end.
+ * A computed left operand without the scale of its rows, as CUDA source, for main loops that read a whole row once: elements and the sums that the
+ * scale depends on come from the same chunks, and sums of products are scaled at the end.
  */
 import type { TensorParam } from '../../ir/kernel.js'
 import type { Pass } from '../../schedule/passes.js'
@@ -17,20 +17,20 @@ const inline = '__device__ __forceinline__'
 
 export interface Unscaled {
   readonly scaled: RowScale
-  /** The pass that makes the elements of the factor. */
+  /** The pass that computes the elements of the operand. */
   readonly last: Pass
   readonly frame: Frame
-  /** The factor as the prologue stores it. */
+  /** The operand as the prologue stores it. */
   readonly param: TensorParam
-  /** Names of the factor's functions, in which the factor itself is what is kept. */
+  /** Names of the operand's functions, in which the operand itself names the kept chunk. */
   readonly names: Names
   readonly context: (writer: PassContext['writer'], names: Names) => PassContext
   readonly whole: PassContext['whole']
-  /** Tensors that chunks of a row are read of, wherever the row lies. */
+  /** Tensors that chunks of every row read at the same place. */
   readonly shared: readonly string[]
 }
 
-/** The members of the slots' struct. */
+/** Members of the slots' struct. */
 export function unscaledText({ scaled, last, frame, param, names, context, whole, shared }: Unscaled): string {
   const { matrix, at, along, kept, values } = frame
   const folds = names.fresh('folds')
