@@ -1,8 +1,8 @@
 /**
- * What ships as JavaScript. `dist/` is the npm package: the command, the library and the specs, with dependencies left to npm.
- * `dist/portable.mjs` is the one file of the portable bundle: everything inside except the front end, whose TypeScript compiler
- * would be most of it and which a machine that only runs models does not need. `dist/explorer.js` is the script of the pages that
- * `heddle explore` writes, with its libraries inside.
+ * JavaScript bundles that ship. `dist/` is the npm package: the command, the library and the specs, with dependencies left to npm.
+ * `dist/portable.mjs` is the single file of the portable bundle. It contains everything except the front end, whose TypeScript compiler
+ * would be most of it, and which a machine that only runs models does not need. `dist/explorer.js` is the script of the pages that
+ * `heddle explore` writes, including its libraries.
  */
 import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs'
@@ -16,14 +16,14 @@ const root = fileURLToPath(new URL('.', import.meta.url))
 const dependencies = Object.keys(packaged.dependencies).map((name) => new RegExp(`^${name}(/|$)`))
 
 /**
- * What the package does not leave to npm. ts-morph is loaded by a module of its own, which only a name that is not external lets a plugin say;
- * the others have a hundred modules each, which Node takes longer to find than a small project's kernels take to compile.
+ * Dependencies that are bundled instead of left to npm. ts-morph is loaded by a separate module, and plugins can resolve only names that are not
+ * external. The others have a hundred modules each, which Node takes longer to find than a small project's kernels take to compile.
  */
 const packed = ['ts-morph', 'execa', 'zod', 'handlebars']
 
 const specs = readdirSync(join(root, 'specs'), { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'))
 
-/** The front end's entry in the portable file: says what is missing and where it is. */
+/** The front end's entry in the portable file: throws an error that names the missing part and the package that has it. */
 const withoutFrontend: Plugin = {
   name: 'without-frontend',
   resolveId: (source) => (/\/frontend\/(index|searched)\.js$|^ts-morph$/.test(source) ? { id: '\0frontend' } : null),
@@ -37,7 +37,7 @@ const withoutFrontend: Plugin = {
       : null,
 }
 
-/** The digest of the manifest that ships: its text is held against its schema by the tests, and not by every start. */
+/** Digest of the shipped manifest: the tests validate it by its schema, so that no start has to. */
 const shippedManifest: Plugin = {
   name: 'shipped-manifest',
   load(id) {
@@ -49,7 +49,7 @@ const shippedManifest: Plugin = {
   },
 }
 
-/** The digest of the sources, which the package has no need to hash at every start. */
+/** Digest of the sources, so that the package does not hash them at every start. */
 const ownDigest: Plugin = {
   name: 'own-digest',
   load: (id) =>
@@ -58,7 +58,7 @@ const ownDigest: Plugin = {
       : null,
 }
 
-/** What the front end uses of ts-morph, by way of the module that loads it: Node reads all 13 MB once more where they are imported as a module. */
+/** Exports of ts-morph that the front end uses, from the module that loads it: Node reads all 13 MB again if they are imported as a module. */
 const required: Plugin = {
   name: 'required-ts-morph',
   resolveId: (source) => (source === 'ts-morph' ? { id: '\0ts-morph' } : null),
@@ -69,7 +69,7 @@ const required: Plugin = {
       : null,
 }
 
-/** The text of a package's licence; of one that comes without the text, what it says of itself. */
+/** Licence text of a package; for one without a text, the licence and author stated in its package.json. */
 function licenceOf(folder: string): string {
   const file = readdirSync(folder).find((name) => /^(licen[cs]e|copying)/i.test(name))
   if (file !== undefined) return readFileSync(join(folder, file), 'utf8')
@@ -79,7 +79,7 @@ function licenceOf(folder: string): string {
   return `${said.name} ${said.version}, licence: ${said.license}${author === undefined ? '' : `, by ${author}`} (it comes without a text)`
 }
 
-/** What is packed of others ships with their licences, in a file beside the output. */
+/** Writes the licences of bundled packages to a file beside the output. */
 const withLicences = (fileName: string): Plugin => ({
   name: 'with-licences',
   generateBundle() {
@@ -99,7 +99,7 @@ const common = {
   tsconfig: false,
 } as const
 
-/** What an earlier build left goes, but for the types: `npm run build` makes them anew, and what only runs needs none. */
+/** Removes the output of an earlier build, except for the types: `npm run build` writes them again, and builds that only run code need none. */
 const withoutLeftovers: Plugin = {
   name: 'without-leftovers',
   buildStart: () => {

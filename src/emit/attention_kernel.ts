@@ -219,7 +219,7 @@ function handleOf(
 ): string {
   const fits = (name: string): boolean => resolveDType(tensorOf(name, scope).dtype, types) === resolveDType(type.dtype, types)
   const chosen = fits(tensor) ? tensor : operands.map(({ access }) => access.tensor).find(fits)
-  if (chosen === undefined) throw new Error(`internal: no operand of the type that is multiplied beside ${tensor}`)
+  if (chosen === undefined) throw new Error(`internal: no operand other than ${tensor} has the multiplied type`)
   return scope.names.tensor(chosen)
 }
 

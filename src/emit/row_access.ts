@@ -100,7 +100,7 @@ export function isTogether({ tensor, indices }: RowStart, scope: Pick<Scope, 'te
 export function refuseScattered(key: string, row: RowStart, scope: Pick<Scope, 'tensors' | 'fixed'>): void {
   if (isTogether(row, scope)) return
   const { name, layout } = tensorOf(row.tensor, scope)
-  throw usageError('emit.rows', `${key}: elements of a head of ${name} do not lie together in layout ${layout.name}`, {
+  throw usageError('emit.rows', `${key}: elements of a head of ${name} are not contiguous in layout ${layout.name}`, {
     hint: 'give the edge a layout whose last axis is contiguous',
   })
 }

@@ -24,7 +24,7 @@ export const userMonoidHeaders = (kernel: Pick<Kernel, 'body'>): readonly string
 
 /** For programs inside main loops, which have none. */
 export const noOwn = (): never => {
-  throw new Error('internal: a main loop combines by no monoid of an author')
+  throw new Error('internal: a main loop has no user monoids')
 }
 
 /** The name of a struct. */

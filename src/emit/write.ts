@@ -49,7 +49,7 @@ export async function writeGenerated(
   return { changed }
 }
 
-const hint = 'name a new or an empty folder with --out, or write beside what lies there with --beside: it stays as it is'
+const hint = 'name a new or an empty folder with --out, or keep the files in this one and write beside them with --beside'
 
 /** True if heddle wrote any file in a folder. */
 async function isOurs(dir: string, files: GeneratedFiles, { paths }: { readonly paths: readonly string[] }): Promise<boolean> {

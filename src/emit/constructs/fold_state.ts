@@ -21,7 +21,7 @@ export const foldedStateText: RowText<FoldedState> = {
   header: 'shared_row.cuh',
   write(s, context) {
     const { names, shared } = context
-    if (shared === undefined) throw new Error('internal: carried rows lie in shared memory, and there is none')
+    if (shared === undefined) throw new Error('internal: carried rows need shared memory, and there is none')
     const rows = s.fields.filter(({ is }) => is === 'row')
     const now = names.fresh(`${names.value(s.column)}_now`)
     const next = names.fresh(`${names.value(s.column)}_next`)
@@ -101,7 +101,7 @@ function stepLines(s: FoldedState, { now, next, of }: Buffers, context: PassCont
       const set = `${of.get(field?.result ?? '')}.set(${next} + ${names.value(s.column)}, ${expressionText(value, context)});`
       return [...eachElement(s, context, [set]), 'team.meet();']
     }
-    if (monoid === undefined) throw new Error(`internal: ${name} of a step is reduced by nothing`)
+    if (monoid === undefined) throw new Error(`internal: ${name} of a step has no monoid`)
     const lanes = names.fresh(`${names.value(name)}_lanes`)
     return [
       `heddle::Accumulator<${monoidText(monoid, value.type)}> ${lanes};`,
@@ -135,6 +135,6 @@ function stepLines(s: FoldedState, { now, next, of }: Buffers, context: PassCont
 
 function startOf({ starts, fields }: FoldedState, i: number): Expr {
   const start = starts[i]
-  if (start === undefined) throw new Error(`internal: ${fields[i]?.result} starts with nothing`)
+  if (start === undefined) throw new Error(`internal: ${fields[i]?.result} has no initial value`)
   return start
 }

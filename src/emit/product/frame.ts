@@ -50,7 +50,7 @@ export function indexTexts(
   return new Map(
     rows.map(({ index, dim }) => {
       const axis = order.indexOf(dim)
-      if (axis < 0) throw new Error(`internal: a row runs over ${dim}, which no matmul counts through`)
+      if (axis < 0) throw new Error(`internal: a row runs over ${dim}, which is no row axis of the matmul`)
       if (order.length === 1) return [index, { text: row, dims: [] }]
       const below = order.slice(axis + 1)
       const whole = below.length === 0 ? row : `${row} / (${below.map((name) => names.dim(name)).join(' * ')})`

@@ -28,7 +28,7 @@ export function partsBody(kernel: MatmulKernel, scope: Scope, types: TemplateIns
   if (partials === undefined) return flag
   const groups = partials.body.map((stmt) => {
     const grouped = groupedOf(stmt)
-    if (grouped === undefined) throw new Error(`internal: ${kernel.name} keeps what is no fold over columns`)
+    if (grouped === undefined) throw new Error(`internal: ${kernel.name} keeps a result that is no reduction over columns`)
     return grouped
   })
   const accumulators = products.map(({ accumulator }) => accumulator)
@@ -37,7 +37,8 @@ export function partsBody(kernel: MatmulKernel, scope: Scope, types: TemplateIns
   const axes = partials.tensors.find(({ name }) => accumulators.includes(name))?.dims ?? []
   const elements = asElements(partials, groups, kept, [...axes.slice(0, -1), n])
   const { program } = mapPart({ kernel: elements, types, dims: {} })
-  if (program.kind !== 'elementwise') throw new Error(`internal: ${kernel.name} keeps partials of no elements`)
+  if (program.kind !== 'elementwise')
+    throw new Error(`internal: ${kernel.name} keeps partial results of a program that is not elementwise`)
   const pass = inWholeChunks(onlyPass(program))
   const texts = indexTexts(partials, [...batch, m], 'row', names)
   const framed = placed(names, texts, scope.used)
