@@ -73,10 +73,10 @@ const required: Plugin = {
 function licenceOf(folder: string): string {
   const file = readdirSync(folder).find((name) => /^(licen[cs]e|copying)/i.test(name))
   if (file !== undefined) return readFileSync(join(folder, file), 'utf8')
-  const said = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
-  if (typeof said.license !== 'string') throw new Error(`${folder} has no licence`)
-  const author = typeof said.author === 'string' ? said.author : said.author?.name
-  return `${said.name} ${said.version}, licence: ${said.license}${author === undefined ? '' : `, by ${author}`} (it comes without a text)`
+  const manifest = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
+  if (typeof manifest.license !== 'string') throw new Error(`${folder} has no licence`)
+  const author = typeof manifest.author === 'string' ? manifest.author : manifest.author?.name
+  return `${manifest.name} ${manifest.version}, licence: ${manifest.license}${author === undefined ? '' : `, by ${author}`} (it comes without a text)`
 }
 
 /** Writes the licences of bundled packages to a file beside the output. */

@@ -38,47 +38,47 @@ function extentsOf(tensor: TensorParam, fixed: Readonly<Record<string, number>>)
   )
 }
 
-interface Motion {
+interface Stride {
   /** Increment of the value per step of the index; NaN if it is not one known number. */
   readonly step: number
   /** Length of the runs within which the step holds. Each run begins at a multiple of it. */
   readonly run: number
 }
 
-const still: Motion = { step: 0, run: Number.POSITIVE_INFINITY }
-const unknown: Motion = { step: Number.NaN, run: 1 }
+const uniform: Stride = { step: 0, run: Number.POSITIVE_INFINITY }
+const unknown: Stride = { step: Number.NaN, run: 1 }
 
 /** Classifies an offset by its increment per step of the loop index. */
 export function classify(offset: Expr, index: string): Access {
-  const { step, run } = motion(offset, index)
+  const { step, run } = strideOf(offset, index)
   if (step === 0 && run === Number.POSITIVE_INFINITY) return { kind: 'uniform' }
   return step === 1 && run > 1 ? { kind: 'contiguous', run } : { kind: 'gather' }
 }
 
-function motion(e: Expr, index: string): Motion {
-  if (e.kind === 'index') return e.name === index ? { step: 1, run: Number.POSITIVE_INFINITY } : still
-  if (e.kind === 'load') return e.indices.every((i) => isStill(i, index)) ? still : unknown
-  if (e.kind === 'fold') return isStill(e.length, index) && isStill(e.value, index) ? still : unknown
+function strideOf(e: Expr, index: string): Stride {
+  if (e.kind === 'index') return e.name === index ? { step: 1, run: Number.POSITIVE_INFINITY } : uniform
+  if (e.kind === 'load') return e.indices.every((i) => isUniform(i, index)) ? uniform : unknown
+  if (e.kind === 'fold') return isUniform(e.length, index) && isUniform(e.value, index) ? uniform : unknown
   if (e.kind === 'element') return unknown
-  if (e.kind !== 'call') return still
-  const motions = e.args.map((arg) => motion(arg, index))
+  if (e.kind !== 'call') return uniform
+  const strides = e.args.map((arg) => strideOf(arg, index))
   // Runs common to all arguments: those of 8 and of 12 have runs of 4 in common.
-  const run = motions.map((each) => each.run).reduce(commonRun, Number.POSITIVE_INFINITY)
+  const run = strides.map((each) => each.run).reduce(commonRun, Number.POSITIVE_INFINITY)
   // A value computed from arguments that are constant within a run is constant there too.
-  if (motions.every(({ step }) => step === 0)) return { step: 0, run }
+  if (strides.every(({ step }) => step === 0)) return { step: 0, run }
   const [a, b, c] = e.args
-  const [ma, mb, mc] = motions
-  if (e.fn === 'select' && a !== undefined && c !== undefined && mb !== undefined && mb.step === mc?.step)
-    return isStill(a, index) ? { step: mb.step, run } : unknown
-  if (a === undefined || b === undefined || ma === undefined || mb === undefined) return unknown
+  const [sa, sb, sc] = strides
+  if (e.fn === 'select' && a !== undefined && c !== undefined && sb !== undefined && sb.step === sc?.step)
+    return isUniform(a, index) ? { step: sb.step, run } : unknown
+  if (a === undefined || b === undefined || sa === undefined || sb === undefined) return unknown
   switch (e.fn) {
     case 'add':
-      return { step: ma.step + mb.step, run }
+      return { step: sa.step + sb.step, run }
     case 'sub':
-      return { step: ma.step - mb.step, run }
+      return { step: sa.step - sb.step, run }
     case 'mul': {
       const factor = numberOf(b)
-      return { step: factor === undefined ? mb.step * (numberOf(a) ?? Number.NaN) : ma.step * factor, run }
+      return { step: factor === undefined ? sb.step * (numberOf(a) ?? Number.NaN) : sa.step * factor, run }
     }
     case 'idiv':
       return blocked(a, index, numberOf(b), 0)
@@ -102,10 +102,10 @@ function commonRun(a: number, b: number): number {
 }
 
 /**
- * Motion of `c / q` (constant) or `c % q` (moving by one) while c stays within one block of q. Holds for the index itself, whose blocks begin at
+ * Stride of `c / q` (constant) or `c % q` (moving by one) while c stays within one block of q. Holds for the index itself, whose blocks begin at
  * multiples of q, and for the index plus a multiple of q.
  */
-function blocked(a: Expr, index: string, block: number | undefined, step: 0 | 1): Motion {
+function blocked(a: Expr, index: string, block: number | undefined, step: 0 | 1): Stride {
   return block !== undefined && block > 0 && isAligned(a, index, block) ? { step, run: block } : unknown
 }
 
@@ -114,7 +114,7 @@ function isAligned(e: Expr, index: string, block: number): boolean {
   const [a, b] = e.kind === 'call' && e.fn === 'add' ? e.args : []
   if (a === undefined || b === undefined) return false
   const beside = (part: Expr, rest: Expr): boolean =>
-    isAligned(part, index, block) && isStill(rest, index) && isMultiple(rest, block)
+    isAligned(part, index, block) && isUniform(rest, index) && isMultiple(rest, block)
   return beside(a, b) || beside(b, a)
 }
 
@@ -127,8 +127,8 @@ export function isMultiple(e: Expr, of: number): boolean {
   return e.fn === 'mul' && e.args.some((arg) => isMultiple(arg, of))
 }
 
-const isStill = (e: Expr, index: string): boolean => {
-  const { step, run } = motion(e, index)
+const isUniform = (e: Expr, index: string): boolean => {
+  const { step, run } = strideOf(e, index)
   return step === 0 && run === Number.POSITIVE_INFINITY
 }
 

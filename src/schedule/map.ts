@@ -57,7 +57,6 @@ export interface SchedulePassResult {
 /**
  * Maps one instance of a kernel. Measured variants of a tuning file come first, then the schedule of a plan, then the default rules.
  * @param see receives the result of each pass
- * @param see is shown what each pass leaves behind
  * @throws usage `plan.schedule` for a schedule that the kernel cannot have; usage `tuning.choice`, `tuning.order` for an entry that the kernel cannot have
  */
 export function mapKernel(

@@ -9,23 +9,23 @@ const isExpr = (value: unknown): value is Expr =>
 
 /** A statement as its kind and name, followed by its other fields with their names. */
 function statementText(stmt: object): string {
-  const said = new Map<string, string>()
+  const fields = new Map<string, string>()
   for (const [field, value] of Object.entries(stmt)) {
-    if (isExpr(value)) said.set(field, printExpr(value))
+    if (isExpr(value)) fields.set(field, printExpr(value))
     else if (Array.isArray(value) && value.length > 0 && value.every(isExpr))
-      said.set(field, `[${value.map(printExpr).join(', ')}]`)
-    else if (typeof value === 'string' || typeof value === 'number' || value === true) said.set(field, String(value))
+      fields.set(field, `[${value.map(printExpr).join(', ')}]`)
+    else if (typeof value === 'string' || typeof value === 'number' || value === true) fields.set(field, String(value))
   }
   const take = (field: string): string => {
-    const found = said.get(field) ?? ''
-    said.delete(field)
+    const found = fields.get(field) ?? ''
+    fields.delete(field)
     return found
   }
   const [kind, name] = [take('kind'), take('name') || take('tensor')]
   take('type')
   take('dtype')
   const value = take('value') || take('load')
-  const rest = [...said].map(([field, text]) => (text === 'true' ? field : `${field} ${text}`))
+  const rest = [...fields].map(([field, text]) => (text === 'true' ? field : `${field} ${text}`))
   return [`${kind} ${name}`, value === '' ? '' : ` = ${value}`, rest.length === 0 ? '' : ` (${rest.join(', ')})`].join('')
 }
 

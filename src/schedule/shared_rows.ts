@@ -20,8 +20,8 @@ import { contains, sameExpr, usesIndex } from './rewrite.js'
 export function isShared(s: StmtOf<'row'>, statements: readonly Statement[], elementIndex: string | undefined): boolean {
   if (!isShort(s.length)) return false
   if (elementIndex !== undefined && (s.index === elementIndex || usesIndex(s.value, elementIndex))) return false
-  const isDear = contains(s.value, (e) => e.kind === 'fold') || readsInOrder(s.value, statements)
-  return isDear && statements.some((other) => readsElsewhere(other, s))
+  const isExpensive = contains(s.value, (e) => e.kind === 'fold') || readsInOrder(s.value, statements)
+  return isExpensive && statements.some((other) => readsElsewhere(other, s))
 }
 
 /** True if a value reads a row whose elements are computed in sequence, so that none can be recomputed where it is read. */
@@ -41,10 +41,10 @@ function readsInOrder(value: Expr, statements: readonly Statement[]): boolean {
 /** True if a statement reads an element of the row at an index other than that of a loop as long as the row. */
 export function readsElsewhere(s: Statement, row: StmtOf<'row'> | StmtOf<'scan'>): boolean {
   const loop = 'length' in s ? s : undefined
-  const own = (at: Expr): boolean =>
+  const isOwnIndex = (at: Expr): boolean =>
     loop !== undefined && at.kind === 'index' && at.name === loop.index && sameExpr(loop.length, row.length)
   const exprs = s.kind === 'writtenStore' ? [...s.indices, s.length, ...whenOf(s), s.value] : stmtExprs(s)
-  return exprs.some((e) => contains(e, (node) => node.kind === 'element' && node.row === row.name && !own(node.index)))
+  return exprs.some((e) => contains(e, (node) => node.kind === 'element' && node.row === row.name && !isOwnIndex(node.index)))
 }
 
 /** Statement that computes a shared row. */

@@ -15,27 +15,30 @@ export function strideAlong(offset: Expr, index: string, near: number): Stride {
   const stride = strideBy(offset, index, near)
   if (stride !== 'far') return stride
   // A few streams in parallel: neighbours within one stream share the sectors of that stream.
-  return turnsIn(offset, index).some((turn) => strideBy(inTurns(offset, index, turn), index, near) === 'near') ? 'near' : 'far'
+  return periodsOf(offset, index).some((period) => strideBy(streamOffset(offset, index, period), index, near) === 'near')
+    ? 'near'
+    : 'far'
 }
 
 /** Number of streams that caches hold at once, each with a sector. */
 const mostStreams = 16
 
 /** Constants that the index is divided by, as in places of planes: `x[c % 2, c / 2]`. */
-function turnsIn(offset: Expr, index: string): readonly number[] {
+function periodsOf(offset: Expr, index: string): readonly number[] {
   const found = new Set<number>()
   visit(offset, (e) => {
     const [a, b] = e.kind === 'call' && (e.fn === 'mod' || e.fn === 'idiv') ? e.args : []
     if (a?.kind === 'index' && a.name === index && b?.kind === 'const') found.add(Number(b.value))
   })
-  return [...found].filter((turn) => turn > 1 && turn <= mostStreams)
+  return [...found].filter((period) => period > 1 && period <= mostStreams)
 }
 
-/** Offset within one stream: over every `turn`-th index, all with the same remainder. */
-const inTurns = (offset: Expr, index: string, turn: number): Expr =>
+/** Offset within one stream: over every `period`-th index, all with the same remainder. */
+const streamOffset = (offset: Expr, index: string, period: number): Expr =>
   rewrite(offset, (e) => {
     const [a, b] = e.kind === 'call' ? e.args : []
-    if (e.kind !== 'call' || a?.kind !== 'index' || a.name !== index || b?.kind !== 'const' || Number(b.value) !== turn) return e
+    if (e.kind !== 'call' || a?.kind !== 'index' || a.name !== index || b?.kind !== 'const' || Number(b.value) !== period)
+      return e
     return e.fn === 'mod' ? i32(0) : e.fn === 'idiv' ? a : e
   })
 

@@ -34,12 +34,12 @@ export function turn(kernel: Kernel, fixed: Readonly<Record<string, number>>): T
   )
     return undefined
   const tensor = (name: string): TensorParam | undefined => kernel.tensors.find((t) => t.name === name)
-  const motion = (name: string, indices: readonly Expr[], along: string): 'scattered' | 'still' | number => {
+  const runOf = (name: string, indices: readonly Expr[], along: string): 'scattered' | 'uniform' | number => {
     const found = tensor(name)
     const access = found === undefined ? undefined : classify(offsetOf(found, indices, fixed), along)
-    return access?.kind === 'contiguous' ? access.run : access?.kind === 'uniform' ? 'still' : 'scattered'
+    return access?.kind === 'contiguous' ? access.run : access?.kind === 'uniform' ? 'uniform' : 'scattered'
   }
-  const runAlong = (s: StmtOf<'storeRow'>, along: string) => motion(s.tensor, [...s.rows, indexVar(s.index)], along)
+  const runAlong = (s: StmtOf<'storeRow'>, along: string) => runOf(s.tensor, [...s.rows, indexVar(s.index)], along)
   if (stores.some((s) => runAlong(s, s.index) !== 'scattered')) return undefined
   const axis = kernel.rows.find(({ index }) =>
     stores.every((s) => {
@@ -47,7 +47,7 @@ export function turn(kernel: Kernel, fixed: Readonly<Record<string, number>>): T
       return typeof run === 'number' && run >= shortestRun
     }),
   )
-  if (axis === undefined || !readsAlong(kernel, stores, motion)) return undefined
+  if (axis === undefined || !readsAlong(kernel, stores, runOf)) return undefined
   const across: RowAxis = { index: first.index, dim: length.name }
   const body = kernel.body.map((s): Stmt => {
     if (s.kind !== 'storeRow') return s
@@ -62,12 +62,12 @@ export function turn(kernel: Kernel, fixed: Readonly<Record<string, number>>): T
 function readsAlong(
   kernel: Kernel,
   stores: readonly StmtOf<'storeRow'>[],
-  motion: (tensor: string, indices: readonly Expr[], along: string) => 'scattered' | 'still' | number,
+  runOf: (tensor: string, indices: readonly Expr[], along: string) => 'scattered' | 'uniform' | number,
 ): boolean {
   let found = false
   for (const s of stores) {
     visitKernel({ ...kernel, body: [s] }, (e) => {
-      if (e.kind === 'load' && typeof motion(e.tensor, e.indices, s.index) === 'number') found = true
+      if (e.kind === 'load' && typeof runOf(e.tensor, e.indices, s.index) === 'number') found = true
     })
   }
   return found
