@@ -188,8 +188,8 @@ function multipliedType(instance: TemplateInstance, kernel: AttentionKernel): Re
 }
 
 /**
- * Access of a row operand. A row is computed, by loading each element, in three cases: the rows are not at one distance from each other, the
- * elements of a row are not contiguous, or their type is not the multiplied type.
+ * Access of a row operand. A row is read whole if rows are at one distance from each other, its elements are contiguous, and they have the
+ * multiplied type. Otherwise it is computed, by loading each element.
  */
 function operandOf(
   role: Operand['role'],

@@ -1,6 +1,7 @@
 /**
  * Values shared by the elements of a chunk: places expressed by the chunk's first element (src/schedule/aligned.ts), and values that are the same
- * for all elements, such as a scale of their group or the word they are packed in, which are computed once per chunk. Runs when a pass is emitted.
+ * for all elements. The latter, such as a scale of their group or the word they are packed in, are computed once per chunk. Runs when a pass is
+ * emitted.
  */
 import { local } from '../ir/build.js'
 import type { Expr } from '../ir/expr.js'

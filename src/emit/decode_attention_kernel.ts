@@ -1,6 +1,6 @@
 /**
- * A decode attention kernel as CUDA source: a struct of small functions for the attended places, the owner of each place, the query, the score, and
- * the keys and values of a step.
+ * A decode attention kernel as CUDA source: a struct of small functions. They give the attended places, the owner of each place, the query, the
+ * score, and the keys and values of a step.
  */
 import { f32, i32 } from '../ir/build.js'
 import { dtypeInfo } from '../ir/dtype.js'

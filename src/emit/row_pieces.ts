@@ -1,7 +1,7 @@
 /**
- * Rows in pieces. A body that compares `c < e` for an element's index, as the halves of a rotated head do, gets one result for all elements of a
- * chunk if `e` is a multiple of the chunk. The results are then named, and the loads that depend on them are contiguous again. For functions that
- * compute a few consecutive elements at a time; passes over rows use schedule/chunk_loads.ts.
+ * Rows in pieces. A body may compare `c < e` for an element's index, as the halves of a rotated head do. If `e` is a multiple of the chunk, the
+ * result is the same for all elements of a chunk. The results are then named, and the loads that depend on them are contiguous again. For functions
+ * that compute a few consecutive elements at a time; passes over rows use schedule/chunk_loads.ts.
  */
 import { local } from '../ir/build.js'
 import type { Expr, ExprOf } from '../ir/expr.js'

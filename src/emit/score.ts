@@ -1,6 +1,6 @@
 /**
- * Rewrites scores of attention for fast evaluation: without divisions by values that are constant over keys, with places as floats that a kernel
- * already has, and as a multiple of the matmul result if they are nothing else. Runs when slots are emitted.
+ * Rewrites scores of attention for fast evaluation. Divisions by values that are constant over keys are removed, and places are the floats that a
+ * kernel already has. Scores that are only a multiple of the matmul result are recognised. Runs when slots are emitted.
  */
 import { call, f32, i32, local } from '../ir/build.js'
 import type { Expr } from '../ir/expr.js'

@@ -144,8 +144,8 @@ export interface SortedRow {
 }
 
 /**
- * A row in shared memory, computed once by the threads of the row: a short row that is expensive and read at other indices than its loop's, or a
- * row that is kept whole before it replaces its own inputs.
+ * A row in shared memory, computed once by the threads of the row. It is a short row that is expensive and read at other indices than its loop's,
+ * or a row that is kept whole before it replaces its own inputs.
  */
 export interface SharedRow {
   readonly kind: 'sharedRow'

@@ -1,7 +1,7 @@
 /**
- * Notes on parts of a kernel that a schedule computes slowly, with their cost: uncoalesced reads, one block for the whole kernel, a block for each
- * row that may be short, a row value that is recomputed wherever it is read, a reduction that every row repeats, a sum that is a matmul. Notes do
- * not change the schedule; `heddle gen` and `heddle inspect` print them at the line of the op.
+ * Notes on parts of a kernel that a schedule computes slowly, with their cost. They report uncoalesced reads, one block for the whole kernel, and a
+ * block for each row that may be short. They also report a row value that is recomputed wherever it is read, a reduction that every row repeats,
+ * and a sum that is a matmul. Notes do not change the schedule; `heddle gen` and `heddle inspect` print them at the line of the op.
  */
 import type { Expr } from '../ir/expr.js'
 import type { Instance } from '../ir/instance.js'

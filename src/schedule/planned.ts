@@ -22,7 +22,7 @@ export function applySchedule(mapped: MappedKernel, schedule: Schedule): MappedK
   const problem = unknown ?? problemOf(choice, mapped, longest ?? 1)
   if (problem !== undefined) {
     throw usageError('plan.schedule', `schedule ${choiceName(choice)} of kernel ${mapped.key}: ${problem}`, {
-      hint: 'leave it out, and the rules choose; `heddle inspect` shows what they chose',
+      hint: 'remove the schedule to use the rules; `heddle inspect` shows their choice',
       about: { path: ['schedules', mapped.instance.kernel.name] },
     })
   }

@@ -1,7 +1,7 @@
 /**
- * Evaluates a mask on a whole tile of pairs: finds the conditions on a query and a key that can be decided for all queries between two places and
- * all keys between two others. An operand that reads memory and depends on the query alone, or on the key alone, becomes a value of the row or of
- * the column; a kernel finds its bounds in a tile by reading all values. Places have bounds themselves. Everything else is interval arithmetic
+ * Evaluates a mask on a whole tile of pairs. Finds the conditions on a query and a key that can be decided for a range of queries and a range of
+ * keys. An operand that reads memory and depends on the query alone, or on the key alone, becomes a value of the row or of the column. A kernel
+ * finds its bounds in a tile by reading all values. Places have bounds themselves. Everything else is interval arithmetic
  * (native/device/ranges.cuh); an operation that it does not cover may have any value. Runs when slots are emitted.
  *
  *   mask   documents[b, i] === documents[b, j]
@@ -140,7 +140,7 @@ const exactCalls: ReadonlySet<IntrinsicName> = new Set([
 ])
 
 /**
- * Parts of an expression that may be computed where the mask itself would not compute them: they read nothing outside of a tensor, divide by
+ * Parts of an expression that may be computed where the mask itself would not compute them. They read nothing outside of a tensor, divide by
  * nothing that may be 0, and are not rounded, so that their values are the same there.
  */
 function exactIn(condition: Expr, kernel: Sides): ReadonlySet<Expr> {

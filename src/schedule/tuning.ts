@@ -180,7 +180,7 @@ function refuseVariant(mapped: MappedKernel, tuning: Tuning, at: number, entry: 
     throw refusal('tuning.choice', tuning, at, `${choiceName(choice)}: ${problem ?? ''}`, 'run `heddle tune` again')
   if ((fromRows === 1 && toRows === undefined) || keepsOrder(choice, mapped, entry.length)) return
   const why = `${choiceName(choice)} combines a row in another order than the rules, so the number of rows would change results`
-  throw refusal('tuning.order', tuning, at, why, 'let it serve every number of rows, or remove the entry')
+  throw refusal('tuning.order', tuning, at, why, 'use it for every number of rows, or remove the entry')
 }
 
 /** `768`, or for a matmul `3072x768`: columns and depth. */

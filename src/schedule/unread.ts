@@ -1,6 +1,6 @@
 /**
- * Drops values that no later step reads, from last to first, so that their inputs are dropped too: a length that is written out for the host, a row
- * that simplification has replaced. Stores and counts stay. Last of the passes that order and simplify steps.
+ * Drops values that no later step reads. It runs from last to first, so that their inputs are dropped too: a length that is written out for the
+ * host, a row that simplification has replaced. Stores and counts stay. Last of the passes that order and simplify steps.
  */
 import type { Expr } from '../ir/expr.js'
 import { stmtExprs, visit } from '../ir/walk.js'

@@ -1,6 +1,6 @@
 /**
- * An operand that is computed while it is loaded, as CUDA source: its row program runs on each chunk of a row, and the program's reductions over
- * the row are computed once, before the row's first chunk.
+ * An operand that is computed while it is loaded, as CUDA source. Its row program runs on each chunk of a row. The program's reductions over the
+ * row are computed once, before the row's first chunk.
  */
 import type { StmtOf } from '../../ir/kernel.js'
 import type { MatmulFactor, MatmulKernel } from '../../ir/product.js'

@@ -1,5 +1,5 @@
 /**
- * Partial results that a matmul keeps for each group of columns, as CUDA source: the elements of a chunk are computed again in the form that the
+ * Partial results that a matmul keeps for each group of columns, as CUDA source. The elements of a chunk are computed again in the form that the
  * reductions need, and combined by the four threads that hold the group.
  */
 

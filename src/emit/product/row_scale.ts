@@ -1,6 +1,6 @@
 /**
- * Scale of a computed operand: a factor of each element that is constant over its row and depends on sums over that row, as a norm divides its
- * elements by the root of a mean square. A sum of products can be multiplied by it at the end, so that a row is read once:
+ * Scale of a computed operand: a factor of each element that is constant over its row and depends on sums over that row. A norm, for example,
+ * divides its elements by the root of a mean square. A sum of products can be multiplied by it at the end, so that a row is read once:
  *
  *     sum over k of (x[k] * inverse * gamma[k]) * w[k]  =  inverse * sum over k of (x[k] * gamma[k]) * w[k]
  */

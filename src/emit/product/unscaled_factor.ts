@@ -1,5 +1,5 @@
 /**
- * A computed left operand without the scale of its rows, as CUDA source, for main loops that read a whole row once: elements and the sums that the
+ * A computed left operand without the scale of its rows, as CUDA source, for main loops that read a whole row once. Elements and the sums that the
  * scale depends on come from the same chunks, and sums of products are scaled at the end.
  */
 import type { TensorParam } from '../../ir/kernel.js'
