@@ -152,7 +152,7 @@ describe.skipIf(installed === undefined)('user actions', () => {
   it('shows which plan became slower', async () => {
     await show('bench')
     expect(await page.locator('#compared .slower').count()).toBe(1)
-    expect(await page.locator('#compared').textContent()).toContain('now.json beside before.json')
+    expect(await page.locator('#compared').textContent()).toContain('now.json compared with before.json')
   })
 })
 
