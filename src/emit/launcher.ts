@@ -1,20 +1,19 @@
 /** Launcher of an instance as C++ source: reads and checks the arguments, selects the variant, launches it. */
 import type CodeBlockWriter from 'code-block-writer'
-import { dim as dimVar, i32 } from '../ir/build.js'
-import type { Expr } from '../ir/expr.js'
 import { getOwn } from '../ir/get_own.js'
 import { extentOf } from '../ir/row_axis.js'
 import { sizeOf } from '../schedule/access.js'
 import type { ColumnProgram } from '../schedule/column_program.js'
 import { keptRows } from '../schedule/kept_rows.js'
-import type { ElementwiseProgram, Limit, MappedKernel, RowProgram, Team } from '../schedule/mapped.js'
+import type { MappedKernel, RowProgram, Team } from '../schedule/mapped.js'
 import { statementsOf } from '../schedule/passes.js'
-import type { Staging } from '../schedule/stage.js'
 import { sharedText } from './columns.js'
 import { expressionText, operandText, type Scope, wideText } from './expression.js'
 import { bodyWriter, functionName, lines, onlyPass } from './frame.js'
 import { workArguments, writeSlots } from './interval.js'
 import type { Parameters } from './kernel.js'
+import { writeElements, writeGenericElements, writeTiles } from './launch_elements.js'
+import { capitalise, conditionText, extentIn, productText, toCount } from './launch_text.js'
 import { argumentText, createNames, scalarText, storageText } from './names.js'
 import { chunksText, computedLengths, wordsText } from './totals.js'
 import { type Own, userMonoidName } from './user_monoids.js'
@@ -72,9 +71,6 @@ export function launcherBody(mapped: MappedKernel, parameters: Parameters): stri
   })
   return lines(values) + lines(actions)
 }
-
-/** A number of elements with checked arithmetic. */
-const toCount = (operand: string): string => `heddle::Count(${operand})`
 
 function writeLaunch(mapped: MappedKernel, parameters: Parameters, scope: Scope, writer: CodeBlockWriter): void {
   const { program, key } = mapped
@@ -167,89 +163,6 @@ function writeColumnLaunch(
   writer.writeLine(`return heddle::${choose}<VEC, ${program.parts}>(${outer}, ${columns}${rows}, arguments, run);`)
 }
 
-/** Launches tiles. They differ in shape and in the width of their stores: the header chooses. */
-function writeTiles(
-  mapped: MappedKernel,
-  program: ElementwiseProgram,
-  { axis }: Staging,
-  args: string,
-  scope: Scope,
-  writer: CodeBlockWriter,
-): void {
-  const others = mapped.axes.filter((each) => each !== axis).map((each) => operandText(extentOf(each, extentIn(mapped)), scope))
-  const [rows, columns] = [extentOf(axis, extentIn(mapped)), onlyPass(program).loop.length].map((side) => wideText(side, scope))
-  writer.write('const auto run = [&](auto shape, auto width) -> int32_t ').inlineBlock(() => {
-    const kernel = `${functionName(mapped, 'tiled')}<decltype(shape), decltype(width)::value>`
-    const given = [productText(others), rows, columns, kernel, args].join(', ')
-    writer.writeLine(`return heddle::launch_tiles<decltype(shape)>(launch, error, arguments, "${mapped.key}", ${given});`)
-  })
-  writer.write(';').newLine()
-  writer.writeLine(`return heddle::choose_tiles<${mapped.vec}>(${rows}, ${columns}, run);`)
-}
-
-/** Source fragments of a launch over elements. */
-interface ElementLaunch {
-  readonly extents: readonly string[]
-  readonly chunks: string
-  readonly name: string
-  readonly threads: string
-  readonly kernel: string
-  readonly args: string
-}
-
-/** One thread per chunk over all axes; an axis with an update range counts for the maximum length of the range. */
-function writeElements(mapped: MappedKernel, launch: ElementLaunch, scope: Scope, writer: CodeBlockWriter): void {
-  const { extents, chunks, name, threads, kernel, args } = launch
-  const counts = writeSlots(mapped, extents, scope, writer)
-  writer.writeLine(`const int64_t work = arguments.work(${productText([...counts, chunks])}, ${threads});`)
-  writer.writeLine('if (arguments.status != HEDDLE_OK || work == 0) return arguments.status;')
-  const given = `${workArguments(mapped, 'work')}, ${args}`
-  writer.writeLine(`return heddle::launch_elements(launch, error, ${name}, work, ${threads}, ${kernel}, ${given});`)
-}
-
-/** Elementwise variants differ in the number of chunks, so each counts its own. */
-function writeGenericElements(
-  mapped: MappedKernel,
-  program: ElementwiseProgram,
-  args: string,
-  extents: readonly string[],
-  scope: Scope,
-  writer: CodeBlockWriter,
-): void {
-  const { tuned = [], threads } = program
-  const length = expressionText(onlyPass(program).loop.length, scope)
-  if (tuned.some(({ limit }) => limit.tuned !== undefined)) writer.writeLine(`const int64_t length = ${length};`)
-  if (tuned.some(isLimitedInRows)) {
-    writer.writeLine(`const int64_t rows = arguments.work(${productText(extents)}, 1);`)
-  }
-  writer.write('const auto run = [&](auto width, const char* name, int threads, auto kernel) -> int32_t ').inlineBlock(() => {
-    const chunks = `heddle::chunks_of<decltype(width)::value>(static_cast<int>(${length}))`
-    writeElements(mapped, { extents, chunks, name: 'name', threads: 'threads', kernel: 'kernel', args }, scope, writer)
-  })
-  writer.write(';').newLine()
-  const kernel = functionName(mapped, 'single')
-  const call = (name: string, vec: number, block: number) =>
-    `return run(heddle::Width<${vec}>{}, "${name}", ${block}, ${kernel}<${vec}, ${block}>);`
-  for (const variant of tuned) {
-    writer.writeLine(`// ${capitalise(variant.reason)}.`)
-    writer.writeLine(`${conditionText(variant.limit)}${call(`${mapped.key}_${variant.name}`, variant.vec, variant.threads)}`)
-  }
-  if (tuned.every(({ limit }) => limit.tuned !== undefined)) writer.writeLine(call(mapped.key, mapped.vec, threads))
-}
-
-const isLimitedInRows = ({ limit }: { readonly limit: Limit }): boolean =>
-  limit.rows !== undefined || (limit.tuned?.fromRows ?? 1) > 1
-
-/** Extents of dimensions: numbers if the instance fixes them. */
-const extentIn =
-  ({ instance }: MappedKernel) =>
-  (dim: string): Expr => {
-    const known = getOwn(instance.dims, dim)
-    return known === undefined ? dimVar(dim) : i32(known)
-  }
-
-const productText = ([first, ...rest]: readonly string[]): string => [toCount(first ?? '1'), ...rest].join(' * ')
-
 function writeChoice(mapped: MappedKernel, program: RowProgram, scope: Scope, writer: CodeBlockWriter): void {
   const lengths = program.lengths?.map((e) => `int64_t{${expressionText(e, scope)}}`) ?? []
   if (program.variants.some(({ limit }) => (limit.length ?? limit.tuned) !== undefined)) {
@@ -268,21 +181,3 @@ function writeChoice(mapped: MappedKernel, program: RowProgram, scope: Scope, wr
     )
   }
 }
-
-function conditionText(limit: Limit): string {
-  const { tuned } = limit
-  const tests = [
-    ...(tuned === undefined ? [] : [`length == ${tuned.length}`]),
-    ...(tuned === undefined || tuned.fromRows === 1 ? [] : [`rows >= ${tuned.fromRows}`]),
-    ...(limit.length === undefined ? [] : [`length <= ${limit.length}`]),
-    ...(limit.rows === undefined ? [] : [`rows <= ${limit.rows}`]),
-    // Last, since it queries the device.
-    ...(tuned === undefined ? [] : [runsOn(tuned.architecture)]),
-  ]
-  return tests.length === 0 ? '' : `if (${tests.join(' && ')}) `
-}
-
-/** True if the device has a measured architecture, by the test in tuned.cuh. */
-export const runsOn = (architecture: string): string => `heddle::runs_on(${architecture.replace('sm_', '').replace('simt', '0')})`
-
-export const capitalise = (sentence: string): string => sentence.charAt(0).toUpperCase() + sentence.slice(1)

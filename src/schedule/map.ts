@@ -80,12 +80,10 @@ export function mapKernel(
 export const mapPart = (instance: Instance): MappedKernel =>
   mapKernel(instance, undefined, undefined, { ...schedulePasses, splitLaunch: () => undefined })
 
-function mapByRules(
-  instance: Instance,
-  passes: typeof schedulePasses,
-  see: (pass: string, made: SchedulePassResult) => void,
-  part = 1,
-): MappedKernel {
+type See = (pass: string, made: SchedulePassResult) => void
+
+/** @param part number that the first launch of a split kernel has */
+function mapByRules(instance: Instance, passes: typeof schedulePasses, see: See, part = 1): MappedKernel {
   const given: Instance = { ...instance, kernel: passes.placeUpdates(instance.kernel) }
   if (given.kernel !== instance.kernel) verifyKernel(given.kernel, 'placing updates')
   see('placing updates', { kernel: given.kernel })
@@ -96,20 +94,15 @@ function mapByRules(
     return { instance, key: keyOf(instance), axes, vec, program }
   }
   const split = passes.splitLaunch(given, part)
-  if (split !== undefined) {
-    const [first, rest] = [split.first, split.rest].map((kernel, i) => {
-      verifyKernel(kernel, 'splitting launches')
-      see('splitting launches', { kernel })
-      return mapByRules({ ...given, kernel }, passes, see, part + i)
-    })
-    if (first === undefined || rest === undefined) throw new Error('internal: a split gives two kernels')
-    const { split: before, ...launch } = first
-    return {
-      ...rest,
-      key: keyOf(instance),
-      split: { whole: instance, before: [...(before?.before ?? []), launch, ...(rest.split?.before ?? [])] },
-    }
-  }
+  if (split !== undefined)
+    return joined(
+      instance,
+      [split.first, split.rest].map((kernel, i) => {
+        verifyKernel(kernel, 'splitting launches')
+        see('splitting launches', { kernel })
+        return mapByRules({ ...given, kernel }, passes, see, part + i)
+      }),
+    )
   const windows = passes.windowsOf(given)
   if (windows !== undefined) {
     verifyKernel(windows, 'finding windows')
@@ -117,7 +110,19 @@ function mapByRules(
   }
   const totals = windows === undefined ? passes.totalsOf(given) : undefined
   if (totals !== undefined) return { instance, key: keyOf(instance), ...totals }
-  const placed: Instance = windows === undefined ? given : { ...given, kernel: windows }
+  return mapRows(instance, windows === undefined ? given : { ...given, kernel: windows }, passes, see)
+}
+
+/** The launches of an instance as one: the last of them, with those in front of it. */
+function joined(whole: Instance, launches: readonly MappedKernel[]): MappedKernel {
+  const all = launches.flatMap(({ split, ...launch }): MappedKernel[] => [...(split?.before ?? []), launch])
+  const last = all.at(-1)
+  if (last === undefined) throw new Error(`internal: ${whole.kernel.name} has no launch`)
+  return { ...last, key: keyOf(whole), split: { whole, before: all.slice(0, -1) } }
+}
+
+/** Maps a kernel whose rows, or elements, are computed by threads of their own. @param placed the kernel with updates placed and windows found */
+function mapRows(instance: Instance, placed: Instance, passes: typeof schedulePasses, see: See): MappedKernel {
   const normal = (of: Instance, chunks: 'any' | 'in pieces'): NormalKernel => {
     const kernel = passes.normalise(of, chunks)
     verifyNormal(kernel, of, 'normalising')
