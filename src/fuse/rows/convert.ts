@@ -10,7 +10,7 @@ import { rewrite } from '../../ir/walk.js'
 import type { Names } from '../space/names.js'
 import type { Parameters } from '../space/parameters.js'
 import type { Positions } from '../space/positions.js'
-import type { ProducedValues } from '../space/produced.js'
+import type { Place, ProducedValues } from '../space/produced.js'
 import { boundValue, illegal, type Member, type Space } from '../space/space.js'
 
 /** A member while it is copied. */
@@ -76,8 +76,9 @@ export class Converter {
     const param = paramOf(member, load.tensor)
     const value = boundValue(member, load.tensor)
     const producer = this.#produced.of(value)
-    const indices = load.indices.flatMap((expr, i) => positions.split(expr, this.#space.atomsOf(member, param.dims[i] ?? '')))
-    if (producer === undefined) return { ...load, tensor: this.#parameters.input(member, param), indices }
+    const places = this.places(member, param, load.indices, positions)
+    if (producer === undefined)
+      return { ...load, tensor: this.#parameters.input(member, param), indices: places.map(({ index }) => index) }
     // A skipped store of another float type only keeps bits that it would lose. The rounding to float8 is what the author wants of the value.
     if (isFloat8(param.dtype))
       throw illegal(
@@ -86,7 +87,16 @@ export class Converter {
         member.node.name,
         `${producer.member} stores ${param.dtype}, whose rounding is lost where the value is not stored: end the group there`,
       )
-    return this.#produced.read(producer, member, indices)
+    return this.#produced.read(producer, member, places)
+  }
+
+  /** Position of a member's element along the atoms of its tensor. */
+  places(member: Member, { dims }: TensorParam, at: readonly Expr[], positions: Positions): readonly Place[] {
+    return at.flatMap((expr, i) => {
+      const atoms = this.#space.atomsOf(member, dims[i] ?? '')
+      const isUnit = (place: number): boolean => atoms.slice(place, place + 1).some((atom) => this.#space.axes.isUnit(atom))
+      return positions.split(expr, atoms).map((index, place) => ({ index, isUnit: isUnit(place) }))
+    })
   }
 }
 

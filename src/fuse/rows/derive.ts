@@ -8,7 +8,7 @@ import { dim as dimExpr, index as indexExpr } from '../../ir/build.js'
 import { constructOf } from '../../ir/constructs/index.js'
 import type { Expr } from '../../ir/expr.js'
 import type { AttrValue, Graph, NodeOf, ValueId } from '../../ir/graph.js'
-import type { Kernel, Stmt, StmtOf, TensorParam } from '../../ir/kernel.js'
+import type { Kernel, Stmt, StmtOf } from '../../ir/kernel.js'
 import { verifyKernel } from '../../ir/verify.js'
 import { mapStmt, substitute } from '../../ir/walk.js'
 import type { LayoutsByName } from '../graph/edit.js'
@@ -128,11 +128,12 @@ class Derivation {
 
   /**
    * True if a member has the group's rows and runs along its inner axis: the same axes with another one inside, as in a transposed copy, are
-   * another iteration. A member that does not fit must be elementwise and needed nowhere else; otherwise it is run and refused.
+   * another iteration. Rows of one element, which have the index 0, fit always. A member that does not fit must be elementwise and needed nowhere
+   * else; otherwise it is run and refused.
    */
   #runs(member: Member): boolean {
-    const { rows, inner, atomsOf } = this.#space
-    const isRow = (atom: number): boolean => rows.includes(atom)
+    const { rows, inner, axes, atomsOf } = this.#space
+    const isRow = (atom: number): boolean => rows.includes(atom) || axes.isUnit(atom)
     const outputs = Object.values(member.node.outputs)
     const fits =
       member.kernel.rows.every((axis) => atomsOf(member, axis.dim).every(isRow)) &&
@@ -155,8 +156,9 @@ class Derivation {
       const id = boundValue(member, made.tensor)
       const param = paramOf(member, made.tensor)
       const { value } = made
-      const indices = this.#logical(member, param, made.indices, positions)
-      this.#produced.set(id, { kind: 'scalar', member: member.node.name, indices, value, pure: this.#pureOf(copy, value) })
+      const places = this.#converter.places(member, param, made.indices, positions)
+      const indices = places.map(({ index }) => index)
+      this.#produced.set(id, { kind: 'scalar', member: member.node.name, places, value, pure: this.#pureOf(copy, value) })
       if (this.#outside.has(id)) this.#body.push({ ...made, indices, tensor: this.#parameters.output(member, param) })
       return
     }
@@ -180,8 +182,9 @@ class Derivation {
     const param = paramOf(member, made.tensor)
     const { length, index, value } = made
     const row: StmtOf<'row'> = { kind: 'row', name: this.#names.fresh('r'), type: value.type, length, index, value }
-    const indices = this.#logical(member, param, [...made.rows, positions.number(loop.index)], positions)
-    this.#produced.set(id, { kind: 'row', member: member.node.name, row, indices, pure: this.#pureOf(copy, value), runs })
+    const places = this.#converter.places(member, param, [...made.rows, positions.number(loop.index)], positions)
+    const indices = places.map((place) => place.index)
+    this.#produced.set(id, { kind: 'row', member: member.node.name, row, places, pure: this.#pureOf(copy, value), runs })
     if (!runs) return
     this.#body.push(row)
     if (!this.#outside.has(id)) return
@@ -202,11 +205,6 @@ class Derivation {
       index: at,
       value: { kind: 'element', type: row.type, row: row.name, index: indexExpr(at) },
     })
-  }
-
-  /** Position of a member's element along the atoms of its tensor. */
-  #logical(member: Member, { dims }: TensorParam, at: readonly Expr[], positions: Positions): readonly Expr[] {
-    return at.flatMap((expr, i) => positions.split(expr, this.#space.atomsOf(member, dims[i] ?? '')))
   }
 
   /** The result of an elementwise member as an expression of its indices alone. */

@@ -2,7 +2,8 @@
  * Axes of a group. Nodes of a group see the same elements under different shapes: a bias adds over `b*s h*d`, a head
  * split moves `b s h d`. Before bodies can be merged, every dimension of every node is expressed in the finest axes any
  * of them uses, its *atoms*. An axis that a view splits is refined by the axes of the other side; axes that meet in a
- * value are unified. Refinement is purely symbolic, so it holds for every size.
+ * value are unified. Refinement is purely symbolic, so it holds for every size. An axis of one element is an atom by
+ * itself: views add and drop such axes anywhere, and its only index is 0.
  */
 
 import type { Extent } from '../../ir/shape.js'
@@ -60,14 +61,27 @@ export class Axes {
     this.#unifyAll(root.parts, parts)
   }
 
-  /** Relates the axes of the two sides of a view: runs of axes with equal products correspond. @throws AxisConflict when they do not align. */
+  /**
+   * Relates the axes of the two sides of a view: runs of axes with equal products correspond. Axes of one element correspond where both sides
+   * have one at the same place; others are skipped.
+   * @throws AxisConflict when they do not align.
+   */
   alignView(from: readonly number[], to: readonly number[]): void {
     let [i, j] = [0, 0]
-    while (i < from.length && j < to.length) {
+    for (;;) {
+      const [first, second] = [from[i], to[j]]
+      if (first === undefined || second === undefined) return
+      const [isLeft, isRight] = [this.isUnit(first), this.isUnit(second)]
+      if (isLeft || isRight) {
+        if (isLeft && isRight) this.unify(first, second)
+        if (isLeft) i += 1
+        if (isRight) j += 1
+        continue
+      }
       const [left, right] = this.#matchingRuns(from, i, to, j)
-      const [a, b] = [from.slice(i, i + left), to.slice(j, j + right)]
-      const [first, second] = [a[0], b[0]]
-      if (first === undefined || second === undefined) break
+      const [a = [], b = []] = [from.slice(i, i + left), to.slice(j, j + right)].map((run) =>
+        run.filter((axis) => !this.isUnit(axis)),
+      )
       if (a.length === 1) this.split(first, b)
       else if (b.length === 1) this.split(second, a)
       else this.#refine(a, b)
@@ -86,6 +100,12 @@ export class Axes {
   /** True if two axes are the same after the relations so far. */
   areOne(a: number, b: number): boolean {
     return this.#root(a) === this.#root(b)
+  }
+
+  /** True for an axis of one element at every size. */
+  isUnit(axis: number): boolean {
+    const { factor, dims } = this.extent(axis)
+    return factor === 1 && dims.length === 0
   }
 
   extent(axis: number): Extent {
@@ -120,9 +140,7 @@ export class Axes {
         const last = pieces.findIndex((piece) => sameExtent(piece.end, end))
         const own = pieces.slice(at, last + 1).map(({ axis }) => axis)
         const axis = axes[i]
-        // An axis of one element ends where the one before it does.
-        if (axis === undefined || own.length === 0) continue
-        this.split(axis, own)
+        if (axis !== undefined) this.split(axis, own)
         at = last + 1
       }
     }

@@ -2,7 +2,7 @@
  * Positions: the meaning of a member's index variables in the fused kernel. An index over a split dimension stands for one position along each of
  * its atoms; used as a number, it is their row-major combination.
  */
-import { call, dim as dimExpr, index as indexExpr } from '../../ir/build.js'
+import { call, dim as dimExpr, i32, index as indexExpr } from '../../ir/build.js'
 import type { Expr } from '../../ir/expr.js'
 import { sameExpr } from '../../ir/expr_hash.js'
 import type { Names } from './names.js'
@@ -41,6 +41,7 @@ export class Positions {
     this.#names = names
     const along = (atom: number): Expr => {
       if (space.rows.includes(atom)) return indexExpr(names.rowIndex(atom))
+      if (space.axes.isUnit(atom)) return i32(0)
       if (group.lends) return indexExpr(`at_${names.atom(atom)}`)
       const own = member.node.name
       const other = group.members.find((candidate) => candidate !== member)?.node.name

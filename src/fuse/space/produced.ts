@@ -2,6 +2,7 @@
  * Values that members of a group produce for later members: a scalar of the row, or a row whose elements are read where the indices are the same
  * and recomputed (inlined) where they are not.
  */
+import { i32 } from '../../ir/build.js'
 import type { Expr } from '../../ir/expr.js'
 import type { ValueId } from '../../ir/graph.js'
 import type { StmtOf } from '../../ir/kernel.js'
@@ -9,12 +10,19 @@ import { rewrite, substitute } from '../../ir/walk.js'
 import { equalExprs } from './positions.js'
 import { illegal, type Member } from './space.js'
 
-/** A value that a member computes for later members, defined at logical `indices`. */
+/** An index of a value along one of its atoms. */
+export interface Place {
+  readonly index: Expr
+  /** True along an axis of one element, whose only index is 0. */
+  readonly isUnit: boolean
+}
+
+/** A value that a member computes for later members, defined at logical `places`. */
 export type Produced =
   | {
       readonly kind: 'scalar'
       readonly member: string
-      readonly indices: readonly Expr[]
+      readonly places: readonly Place[]
       readonly value: Expr
       /** The value as an expression of its indices alone; undefined when it depends on a reduction. */
       readonly pure: Expr | undefined
@@ -24,12 +32,24 @@ export type Produced =
       readonly member: string
       /** The row's loop index stands for the inner atom. */
       readonly row: StmtOf<'row'>
-      readonly indices: readonly Expr[]
+      readonly places: readonly Place[]
       /** The element as an expression of its indices alone; undefined when it depends on a reduction. */
       readonly pure: Expr | undefined
       /** True if the row is in the fused body, so that its elements can be read. */
       readonly runs: boolean
     }
+
+/** A reader's index for each axis of a producer. A view between them may add and drop axes of one element. */
+function indicesAt(made: readonly Place[], read: readonly Place[]): readonly Expr[] {
+  if (made.length === read.length && made.every(({ isUnit }, i) => isUnit === read[i]?.isUnit))
+    return read.map(({ index }) => index)
+  const others = read.filter(({ isUnit }) => !isUnit).map(({ index }) => index)
+  return made.map(({ isUnit }) => {
+    const index = isUnit ? i32(0) : others.shift()
+    if (index === undefined) throw new Error(`internal: ${read.length} indices of a value with ${made.length} axes`)
+    return index
+  })
+}
 
 export class ProducedValues {
   readonly #group: string
@@ -52,23 +72,22 @@ export class ProducedValues {
   }
 
   /** Reads a result of another member: its row where the position is the same, its expression where it is not. */
-  read(producer: Produced, member: Member, indices: readonly Expr[]): Expr {
+  read(producer: Produced, member: Member, places: readonly Place[]): Expr {
     const crosses = () => illegal(this.#group, producer.member, member.node.name, 'a row reduction crosses the row of the group')
-    const moved = indices.filter((index, i) => !equalExprs(index, producer.indices[i]))
-    const { pure } = producer
+    const { pure, places: made } = producer
+    const indices = indicesAt(made, places)
+    const moved = indices.filter((index, i) => made[i]?.isUnit !== true && !equalExprs(index, made[i]?.index))
     if (producer.kind === 'scalar') {
       if (moved.length === 0) return producer.value
     } else {
       const { row, runs } = producer
-      const element = indices[producer.indices.findIndex((index) => index.kind === 'index' && index.name === row.index)]
+      const element = indices[made.findIndex(({ index }) => index.kind === 'index' && index.name === row.index)]
       if (runs && element !== undefined && moved.every((index) => index === element)) {
         return { kind: 'element', type: row.type, row: row.name, index: element }
       }
     }
     if (pure === undefined) throw crosses()
-    const values = producer.indices.flatMap((index, i) =>
-      index.kind === 'index' ? [[index.name, indices[i] ?? index] as const] : [],
-    )
+    const values = made.flatMap(({ index }, i) => (index.kind === 'index' ? [[index.name, indices[i] ?? index] as const] : []))
     return substitute(pure, new Map(values))
   }
 

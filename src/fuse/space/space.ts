@@ -146,9 +146,10 @@ function joinParallel(axes: Axes, members: readonly Member[], atomsOf: AtomsOf):
 
 const same = (a: readonly number[], b: readonly number[]): boolean => a.length === b.length && a.every((atom, i) => atom === b[i])
 
-/** Rows and inner axis: those of the members that reduce, which must agree; otherwise those of the last member. */
+/** Rows and inner axis: those of the members that reduce, which must agree but for axes of one element; otherwise those of the last member. */
 function rootOf(axes: Axes, group: string, members: readonly Member[], atomsOf: AtomsOf): Pick<Space, 'rows' | 'inner'> {
   let root: { member: Member; rows: readonly number[]; inner: number } | undefined
+  const longer = (atoms: readonly number[]): readonly number[] => atoms.filter((atom) => !axes.isUnit(atom))
   for (const member of members) {
     if (isElementwise(member.kernel)) continue
     const rows = member.kernel.rows.flatMap((axis) => atomsOf(member, axis.dim))
@@ -168,7 +169,7 @@ function rootOf(axes: Axes, group: string, members: readonly Member[], atomsOf: 
     const inner = loops[0]?.[0]
     if (inner === undefined) continue
     if (root === undefined) root = { member, rows, inner }
-    else if (!same(root.rows, rows) || root.inner !== inner) {
+    else if (!same(longer(root.rows), longer(rows)) || root.inner !== inner) {
       const [one, other] = [root, { member, rows, inner }].map(
         (each) =>
           `${each.member.node.name} has rows "${printShape(each.rows.map((atom) => axes.extent(atom)))}" along ${printExtent(axes.extent(each.inner))}`,
