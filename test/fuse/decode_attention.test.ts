@@ -262,7 +262,7 @@ describe('a group', () => {
         return { key: g.view(past, 'r s h d'), value: values, nodes: { past } }
       }),
       ['past'],
-      'expected elements along the 4 axes of the matmul, got 2',
+      'expected elements along the axes of the matmul, "r s h d", got "r*s d*h"',
     ],
   ])('that %s is refused', (_, decl, nodes, reason) => {
     const { code, message } = refusal(decl)
@@ -289,8 +289,7 @@ describe('a group', () => {
     if (kernel?.kind !== 'decode attention') throw new Error('no decode attention')
     expect(printExpr(kernel.query)).toBe('maximum(x[b, h, c], 0.0)')
     expect(refusal(queried('heads', 'r*h d')).message).toBe(
-      'group made: nodes made and scores cannot be one kernel: its elements are not rows of heads. ' +
-        'The other main loop does not run it either: node made cannot be in the kernel: expected elements along the 3 axes of the matmul, got 2',
+      'group made: node made cannot be in the kernel: expected elements along the axes of the matmul, "r h d", got "h*r d"',
     )
   })
 

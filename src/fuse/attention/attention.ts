@@ -8,12 +8,12 @@ import type { Derived } from '../rows/derive.js'
 import { equalExprs } from '../space/positions.js'
 import { illegal, type Member } from '../space/space.js'
 import type { AttentionGroup } from './elements.js'
-import { rangeOf } from './masks.js'
 import { operandOf } from './operands.js'
 import { outputOf } from './output.js'
 import { checkClaimed, checkInner } from './parts.js'
 import { productOf, type Roles } from './roles.js'
 import { scoreOf } from './score.js'
+import { softmaxSlots } from './softmax_slots.js'
 
 /** @throws usage `plan.illegal` naming the node that does not fit before, between or after the two matmuls */
 export function deriveAttention(group: AttentionGroup, members: readonly Member[]): Derived<AttentionKernel> {
@@ -47,14 +47,11 @@ export function deriveAttention(group: AttentionGroup, members: readonly Member[
     keys,
     headDim: slots.extent(roles.headDim),
     valueDim: slots.extent(roles.valueDim),
-    query: query.access,
-    key: key.access,
-    value: value.access,
-    out: output.access,
-    score: scored.score,
-    range: rangeOf(scored, keys),
-    denominator: scored.denominator,
-    stored: output.stored,
+    query: slots.settledRow(query.access),
+    key: slots.settledRow(key.access),
+    value: slots.settledRow(value.access),
+    out: slots.settledRow(output.access),
+    ...softmaxSlots(slots, scored, keys, output.stored),
     queryCount: query.limit ?? queries,
     ownedCount: output.owned ?? queries,
     // Last, since the calls above may add parameters.

@@ -12,13 +12,13 @@ import { equalExprs } from '../space/positions.js'
 import { illegal, type Member } from '../space/space.js'
 import { elementOfHeads } from './decode_query.js'
 import type { AttentionGroup } from './elements.js'
-import { rangeOf } from './masks.js'
 import { unknownLayout } from './operands.js'
 import { outputOf } from './output.js'
 import { checkClaimed, checkInner } from './parts.js'
 import { type DecodePast, pastOf } from './past.js'
 import { productOf, type Roles } from './roles.js'
 import { scoreOf } from './score.js'
+import { softmaxSlots } from './softmax_slots.js'
 
 /** @throws usage `plan.illegal` naming the node that does not fit before, between or after the two matmuls */
 export function deriveDecodeAttention(group: AttentionGroup, members: readonly Member[]): Derived<DecodeAttentionKernel> {
@@ -47,20 +47,17 @@ export function deriveDecodeAttention(group: AttentionGroup, members: readonly M
     source: scored.source,
     batch: extents(roles.batch),
     heads: extents(roles.heads),
-    shared: key.shared ?? extents(roles.heads),
+    shared: key.shared === undefined ? extents(roles.heads) : slots.settled(key.shared),
     queries: extents(roles.queries === undefined ? [] : [roles.queries]),
     headDim: slots.extent(roles.headDim),
     valueDim: slots.extent(roles.valueDim),
     places,
-    query: query.element,
+    query: slots.settled(query.element),
     owner: key.owner,
     key: key.access,
     value: value.access,
-    out: output.access,
-    score: scored.score,
-    range: rangeOf(scored, places),
-    denominator: scored.denominator,
-    stored: output.stored,
+    out: slots.settledRow(output.access),
+    ...softmaxSlots(slots, scored, places, output.stored),
     fresh,
     // Last, since the calls above may add parameters.
     ...slots.signature(name, members),

@@ -5,7 +5,7 @@
 import { call, dim, index } from '../../ir/build.js'
 import type { Expr } from '../../ir/expr.js'
 import { rowMajor } from '../../ir/layout.js'
-import type { Extent } from '../../ir/shape.js'
+import { type Extent, printShape } from '../../ir/shape.js'
 import { rewrite } from '../../ir/walk.js'
 import { runsBetween, valueAt } from '../graph/edit.js'
 import { equalExprs } from '../space/positions.js'
@@ -22,21 +22,21 @@ export function elementOfHeads(group: AttentionGroup, members: readonly Member[]
   const { graph, around, slots } = group
   const made = around.through(id)
   const seen = valueAt(graph.values, id).shape
-  const rank = valueAt(graph.values, made).shape.length
-  if (rank === seen.length) {
-    const piece = elementOf(group, members, made, axes)
+  const { shape } = valueAt(graph.values, made)
+  const [heads, headDim] = seen.slice(-2)
+  if (printShape(shape.slice(-1)) === printShape(seen.slice(-1))) {
+    const piece = elementOf(group, members, made, { shape: seen, axes })
     return slots.declare(piece, piece.value, undefined)
   }
-  const [heads, headDim] = seen.slice(-2)
   const last = members.at(-1)?.node.name ?? ''
   // The view splits the last axis and no other.
-  const runs = runsBetween(valueAt(graph.values, made).shape, seen)
+  const runs = runsBetween(shape, seen)
   if (runs?.length !== seen.length - 1 || runs.at(-1) !== 2 || heads === undefined || headDim === undefined)
     throw illegal(group.name, last, group.scores.name, 'its elements are not rows of heads')
   const [head, element] = axes.slice(-2)
   if (!equalExprs(head, index('h')) || !equalExprs(element, index('c')))
     throw illegal(group.name, last, group.scores.name, 'its elements are not rows of heads')
-  const whole = elementOf(group, members, made, [...axes.slice(0, -2), index(column)])
+  const whole = elementOf(group, members, made, { shape, axes: [...axes.slice(0, -2), index(column)] })
   const piece = splitColumns(whole, [heads, headDim], () =>
     illegal(group.name, last, group.scores.name, 'a row of heads is read at a computed position'),
   )

@@ -3,21 +3,22 @@
  * and the output of an attention group are each derived separately.
  */
 import { HeddleError } from '../../errors.js'
-import { call, dim, i32, index } from '../../ir/build.js'
+import { i32, index } from '../../ir/build.js'
 import type { Expr } from '../../ir/expr.js'
 import type { Graph, NodeOf, ValueId } from '../../ir/graph.js'
 import type { Kernel, StmtOf } from '../../ir/kernel.js'
 import { renameLoops } from '../../ir/loop_names.js'
-import type { Shape } from '../../ir/shape.js'
+import { printShape } from '../../ir/shape.js'
 import type { RowAccess } from '../../ir/template.js'
 import { freeNames, rewrite, substitute } from '../../ir/walk.js'
-import { type LayoutsByName, runsBetween } from '../graph/edit.js'
+import type { LayoutsByName } from '../graph/edit.js'
 import { type Derived, deriveKernel } from '../rows/derive.js'
 import { innerViews } from '../space/members.js'
 import { equalExprs } from '../space/positions.js'
 import { illegal, isElementwise, type Member } from '../space/space.js'
 import type { Surroundings } from './parts.js'
 import type { Roles } from './roles.js'
+import { type RoleAxes, seenAxes } from './seen_axes.js'
 import type { AttentionSlots, Piece } from './slots.js'
 import { Written } from './written.js'
 
@@ -97,21 +98,21 @@ function asElement(kernel: Kernel): StmtOf<'storeRow'> | undefined {
 }
 
 /**
- * The element that a group of ops stores, as an expression of the template's indices. `axes` are the roles of the axes of `value`.
+ * The element that a group of ops stores, as an expression of the template's indices. A view may regroup heads before a matmul reads the value.
+ * @param read roles of the axes of `value`, as the matmul reads it
  * @throws usage `plan.illegal` for ops that are not elementwise over those axes
  */
-export function elementOf(group: AttentionGroup, members: readonly Member[], value: ValueId, axes: readonly Expr[]): Piece {
+export function elementOf(group: AttentionGroup, members: readonly Member[], value: ValueId, read: RoleAxes): Piece {
   const { derived, stmt } = storeOf(group, members, value)
   const { rows } = derived.kernel
   const first = members[0]?.node.name ?? ''
   const last = members.at(-1)?.node.name ?? ''
-  if (rows.length !== axes.length - 1)
-    throw illegal(
-      group.name,
-      first,
-      last,
-      `expected elements along the ${axes.length} axes of the matmul, got ${rows.length + 1}`,
-    )
+  const stored = derived.outputs.find((binding) => binding.value === value)?.shape ?? []
+  const axes = seenAxes(group.slots, stored, read, isOfHeads)
+  if (axes === undefined) {
+    const [wanted, got] = [read.shape, stored].map(printShape)
+    throw illegal(group.name, first, last, `expected elements along the axes of the matmul, "${wanted}", got "${got}"`)
+  }
   // Each index gets the role of the axis it is stored along: an output may be stored in another order than the rows run.
   const roles = new Map<string, Expr>()
   placesOf(stmt).forEach((expr, at) => {
@@ -134,21 +135,5 @@ export function rowAt(tensor: string, indices: readonly Expr[]): RowAccess | und
   return { tensor, indices: [...outer, i32(0)] }
 }
 
-/**
- * Roles of a value's axes as ops after a view see them. A view may merge adjacent axes, such as the rows `b*h*s` of a softmax.
- * @param axes roles of the axes of the value itself
- * @returns undefined where the view splits axes in another way
- */
-export function seenAxes(
-  { slots }: AttentionGroup,
-  seen: Shape,
-  shape: Shape,
-  axes: readonly Expr[],
-): readonly Expr[] | undefined {
-  let from = 0
-  return runsBetween(seen, shape)?.map((run) => {
-    const [own, extents] = [axes.slice(from, from + run), shape.slice(from, from + run)]
-    from += run
-    return own.reduce((outer, axis, at) => call('add', call('mul', outer, dim(slots.dim(extents[at]))), axis))
-  })
-}
+/** True for roles of heads alone: the order of rows of sequences and positions is that of the matmul. */
+const isOfHeads = (roles: readonly Expr[]): boolean => roles.every((role) => [...freeNames(role)].every((name) => name === 'h'))

@@ -36,7 +36,8 @@ export function operandOf(group: AttentionGroup, { value, axes }: RoleOperand, p
       members,
     }
   }
-  const piece = elementOf(group, members, around.through(value), axes)
+  const { shape } = valueAt(graph.values, value)
+  const piece = elementOf(group, members, around.through(value), { shape, axes })
   const { row, limit } = unguard(piece.value, position)
   return {
     access: rowOrElement(group, slots.declare(piece, row, undefined), position),

@@ -13,7 +13,8 @@ import { valueAt } from '../graph/edit.js'
 import { isPackStep, packingOf } from '../graph/pack.js'
 import { equalExprs } from '../space/positions.js'
 import { illegal, type Member } from '../space/space.js'
-import { type AttentionGroup, placesOf, rowAt, seenAxes, storeOf } from './elements.js'
+import { type AttentionGroup, placesOf, rowAt, storeOf } from './elements.js'
+import { seenAxes } from './seen_axes.js'
 
 export interface AttentionOutput {
   readonly access: RowAccess
@@ -113,7 +114,7 @@ function laidOut(group: AttentionGroup, members: readonly Member[], value: Value
   })
   const [first] = loads
   if (first === undefined || output === undefined) throw refusal(group, members, 'the stored value does not depend on the result')
-  const axes = seenAxes(group, read?.shape ?? [], shape, roles.result)
+  const axes = seenAxes(slots, read?.shape ?? [], { shape, axes: roles.result })
   if (axes === undefined) throw refusal(group, members, "it reads the result along axes that are not the result's")
   if (!loads.every((load) => load.indices.every((place, at) => equalExprs(place, first.indices[at]))))
     throw refusal(group, members, 'the stored value of a result depends on another result')

@@ -49,7 +49,8 @@ export function pastOf(group: AttentionGroup, { value: id, axes }: RoleOperand, 
     return { kind: 'load', type: 'f32', tensor: slots.tensor(id, shape, 'in', layouts.get(layout)), indices: axes }
   }
   function madeBy(): Expr {
-    const piece = elementOf(group, members, around.through(id), axes)
+    const { shape } = valueAt(graph.values, id)
+    const piece = elementOf(group, members, around.through(id), { shape, axes })
     return slots.declare(piece, piece.value, undefined)
   }
   const written = placed(whole)
@@ -157,7 +158,8 @@ function stepOf(
   const first = members[0]?.node.name ?? ''
   if (append === undefined || output === undefined || cached === undefined)
     throw illegal(name, first, product.name, 'expected an op that updates the cache in place with the step')
-  const piece = elementOf(group, around.before(cached), cached, row.indices)
+  const { shape } = valueAt(graph.values, cached)
+  const piece = elementOf(group, around.before(cached), cached, { shape, axes: row.indices })
   const own = placed(slots.declare(piece, piece.value, undefined))
   const isSame =
     own !== undefined &&
@@ -169,7 +171,6 @@ function stepOf(
     equalExprs(own.kept, row)
   if (!isSame)
     throw illegal(name, append.node.name, product.name, 'the step that is stored differs from the one that is attended to')
-  const { shape } = valueAt(graph.values, cached)
   const stored = rowAt(slots.update(cached, shape, output.layout, row.tensor), row.indices)
   if (stored === undefined) throw new Error('internal: a row of a cache that is no row of the cache with its step')
   return { append, cached, row: stored, place, element: own.replaced }

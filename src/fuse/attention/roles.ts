@@ -131,7 +131,7 @@ export function rolesOf(graph: Graph, pair: MatmulPair, extentOf: (extent: Exten
     [k, index('c')],
     ...(i === undefined ? [] : [[i, index('i')] as const]),
     ...(batch === undefined ? [] : [[batch, index('b')] as const]),
-    ...heads.map((axis, at) => [axis, digit(at, headExtents.map(extentOf))] as const),
+    ...heads.map((axis, at) => [axis, digit(at, headExtents.map(extentOf), index('h'))] as const),
   ])
   const roleOf = (axis: string): Expr => roles.get(axis) ?? index(axis)
   const second = (axis: string): Expr => (axis === c ? index('c') : roleOf(scored.get(axis) ?? axis))
@@ -154,16 +154,15 @@ export function rolesOf(graph: Graph, pair: MatmulPair, extentOf: (extent: Exten
   }
 }
 
-/** Index along one of the axes that `h` counts through, the last of them fastest. */
-function digit(at: number, extents: readonly Expr[]): Expr {
+/** Index along one of the axes that a number counts through, the last of them fastest. */
+export function digit(at: number, extents: readonly Expr[], whole: Expr): Expr {
   const inside = extents.slice(at + 1)
-  const h = index('h')
   const above =
     inside.length === 0
-      ? h
+      ? whole
       : call(
           'idiv',
-          h,
+          whole,
           inside.reduce((left, right) => call('mul', left, right)),
         )
   const own = extents[at]

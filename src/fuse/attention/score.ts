@@ -12,8 +12,9 @@ import { deriveKernel } from '../rows/derive.js'
 import { innerViews } from '../space/members.js'
 import { equalExprs } from '../space/positions.js'
 import { illegal, type Member } from '../space/space.js'
-import { type AttentionGroup, seenAxes } from './elements.js'
+import type { AttentionGroup } from './elements.js'
 import { type Masked, takeMasks } from './masks.js'
+import { seenAxes } from './seen_axes.js'
 import { NoSoftmax, type Softmax, softmaxOf } from './softmax.js'
 
 export interface AttentionScore extends Masked {
@@ -37,7 +38,8 @@ export function scoreOf(group: AttentionGroup): AttentionScore {
   const softmax = softmaxIn(derived.kernel, (reason) => illegal(name, scores.name, context.name, reason))
   const { places } = softmax
   const seen = derived.inputs.find(({ param }) => param === product)?.shape ?? []
-  const axes = seenAxes(group, seen, valueAt(graph.values, scores.out).shape, roles.scores)
+  const { shape } = valueAt(graph.values, scores.out)
+  const axes = seenAxes(slots, seen, { shape, axes: roles.scores })
   const names = places.map((place) => (place.kind === 'index' ? place.name : undefined))
   if (axes === undefined || places.length !== axes.length || names.includes(undefined))
     throw refuse('the softmax reads the scores along axes that are not theirs')

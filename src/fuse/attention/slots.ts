@@ -8,6 +8,7 @@ import type { AttrValue, Graph, ValueId } from '../../ir/graph.js'
 import type { AttrParam, Kernel, TensorParam } from '../../ir/kernel.js'
 import { rowMajor } from '../../ir/layout.js'
 import { type Extent, printExtent, type Shape } from '../../ir/shape.js'
+import type { RowOperand } from '../../ir/template.js'
 import { rewrite } from '../../ir/walk.js'
 import { valueAt } from '../graph/edit.js'
 import { floatTypes } from '../product/identity.js'
@@ -28,6 +29,7 @@ interface Declared extends Binding {
 export class AttentionSlots {
   readonly #graph: Graph
   readonly #dims = new Map<string, string>()
+  readonly #extents = new Map<string, Extent>()
   readonly #tensors = new Map<ValueId, Declared>()
   readonly #attrs: AttrParam[] = []
   readonly #attrValues: Record<string, AttrValue> = {}
@@ -45,6 +47,7 @@ export class AttentionSlots {
     if (known !== undefined) return known
     const made = this.#fresh(/^[a-z]\w*$/i.test(key) ? `${key}_extent` : 'extent')
     this.#dims.set(key, made)
+    this.#extents.set(made, extent)
     return made
   }
 
@@ -57,6 +60,20 @@ export class AttentionSlots {
     const factors = extent.dims.map((graphDim) => this.#given(graphDim))
     const factor = extent.factor === 1 && factors.length > 0 ? [] : [i32(extent.factor)]
     return [...factors, ...factor].reduce((left, right) => call('mul', left, right))
+  }
+
+  /** An expression with attributes for the dimensions that no tensor has. Called after all tensors are declared. */
+  settled(expr: Expr): Expr {
+    return rewrite(expr, (node) => {
+      const extent = node.kind === 'dim' ? this.#extents.get(node.name) : undefined
+      return extent === undefined ? node : this.extent(extent)
+    })
+  }
+
+  /** The same for the address of a row, and for its element. */
+  settledRow<R extends RowOperand>(row: R): R {
+    const indices = row.indices.map((each) => this.settled(each))
+    return { ...row, indices, ...(row.element === undefined ? {} : { element: this.settled(row.element) }) }
   }
 
   /** An attribute for a dimension of the graph that no tensor of the kernel has. */

@@ -7,7 +7,8 @@
  */
 
 import type { Extent } from '../../ir/shape.js'
-import { commonExtent, divideExtent, multiplyExtents, printExtent, type Shape, sameExtent } from '../../ir/shape.js'
+import { commonExtent, divideExtent, multiplyExtents, printExtent, printShape, type Shape, sameExtent } from '../../ir/shape.js'
+import { alignedRuns } from './runs.js'
 
 /** One axis class: unified with others by `parent`, split by `parts` (outermost first). */
 interface Axis {
@@ -67,26 +68,15 @@ export class Axes {
    * @throws AxisConflict when they do not align.
    */
   alignView(from: readonly number[], to: readonly number[]): void {
-    let [i, j] = [0, 0]
-    for (;;) {
-      const [first, second] = [from[i], to[j]]
-      if (first === undefined || second === undefined) return
-      const [isLeft, isRight] = [this.isUnit(first), this.isUnit(second)]
-      if (isLeft || isRight) {
-        if (isLeft && isRight) this.unify(first, second)
-        if (isLeft) i += 1
-        if (isRight) j += 1
-        continue
-      }
-      const [left, right] = this.#matchingRuns(from, i, to, j)
-      const [a = [], b = []] = [from.slice(i, i + left), to.slice(j, j + right)].map((run) =>
-        run.filter((axis) => !this.isUnit(axis)),
-      )
+    const runs = alignedRuns(this.#shape(from), this.#shape(to))
+    if (runs === undefined) throw new AxisConflict(`"${this.#print(from)}" and "${this.#print(to)}" do not align`)
+    for (const run of runs) {
+      const [a, b] = [run.from.map((at) => from[at] ?? 0), run.to.map((at) => to[at] ?? 0)]
+      const [first, second] = [a[0], b[0]]
+      if (first === undefined || second === undefined) continue
       if (a.length === 1) this.split(first, b)
       else if (b.length === 1) this.split(second, a)
       else this.#refine(a, b)
-      i += left
-      j += right
     }
   }
 
@@ -154,18 +144,11 @@ export class Axes {
   }
 
   #product(axes: readonly number[]): Extent {
-    return multiplyExtents(axes.map((axis) => this.extent(axis)))
+    return multiplyExtents(this.#shape(axes))
   }
 
-  #matchingRuns(from: readonly number[], i: number, to: readonly number[], j: number): [left: number, right: number] {
-    for (let total = 2; total <= from.length - i + (to.length - j); total++) {
-      for (let left = 1; left < total; left++) {
-        const right = total - left
-        if (i + left > from.length || j + right > to.length) continue
-        if (sameExtent(this.#product(from.slice(i, i + left)), this.#product(to.slice(j, j + right)))) return [left, right]
-      }
-    }
-    throw new AxisConflict(`"${this.#print(from)}" and "${this.#print(to)}" do not align`)
+  #shape(axes: readonly number[]): Shape {
+    return axes.map((axis) => this.extent(axis))
   }
 
   #twoWays(extent: Extent, one: readonly number[], other: readonly number[]): AxisConflict {
@@ -178,8 +161,7 @@ export class Axes {
   }
 
   #print(axes: readonly number[]): string {
-    const shape: Shape = axes.map((axis) => this.extent(axis))
-    return shape.map(printExtent).join(' ')
+    return printShape(this.#shape(axes))
   }
 
   #root(axis: number): number {
