@@ -59,6 +59,9 @@ export function multiplyExtents(shape: Shape): Extent {
 
 export const sameExtent = (a: Extent, b: Extent): boolean => printExtent(a) === printExtent(b)
 
+/** True for one element at every size. */
+export const isUnitExtent = ({ factor, dims }: Extent): boolean => factor === 1 && dims.length === 0
+
 /** Greatest common divisor of extents. */
 export function commonExtent(extents: readonly Extent[]): Extent {
   const [first, ...rest] = extents

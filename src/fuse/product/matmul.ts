@@ -20,6 +20,7 @@ import { mergeParts, NotMerged } from './merged.js'
 import { checkPartials, derivePartials, keepsGroups } from './partials.js'
 import { onlyNodes, partsOf } from './parts.js'
 import { type Roles, rolesOf } from './roles.js'
+import { withUnitRows } from './unit_rows.js'
 
 type Matmul = NodeOf<'matmul'>
 
@@ -168,7 +169,7 @@ function merged(
   accumulators: readonly string[],
 ): Derived {
   try {
-    return mergeParts(epilogue, accumulators, valueAt(graph.values, first.out).shape)
+    return mergeParts(withUnitRows(epilogue, accumulators), accumulators, valueAt(graph.values, first.out).shape)
   } catch (error) {
     if (error instanceof NotMerged) throw illegal(group, first.name, last, error.message)
     throw error

@@ -4,11 +4,11 @@
  * producer's expression is inlined. An elementwise member that runs over other axes than the group leaves no statements: it is inlined into its
  * readers. Values used outside the group are stored.
  */
-import { dim as dimExpr, index as indexExpr } from '../../ir/build.js'
+import { dim as dimExpr, i32, index as indexExpr } from '../../ir/build.js'
 import { constructOf } from '../../ir/constructs/index.js'
 import type { Expr } from '../../ir/expr.js'
 import type { AttrValue, Graph, NodeOf, ValueId } from '../../ir/graph.js'
-import type { Kernel, Stmt, StmtOf } from '../../ir/kernel.js'
+import type { Kernel, Stmt, StmtOf, TensorParam } from '../../ir/kernel.js'
 import { verifyKernel } from '../../ir/verify.js'
 import { mapStmt, substitute } from '../../ir/walk.js'
 import type { LayoutsByName } from '../graph/edit.js'
@@ -95,14 +95,24 @@ class Derivation {
       types: parameters.types(this.#members),
       attrs: parameters.attrs,
       tensors,
-      rows: this.#space.rows.map((atom) => ({ index: this.#names.rowIndex(atom), dim: this.#names.atom(atom) })),
-      body: this.#body,
+      ...this.#rowsOf(tensors),
       typical: parameters.typical(),
     })
     checkDerivedKernel(kernel, this.#group, this.#members)
     verifyKernel(kernel, `fuse ${this.#group}`)
     checkUpdates(kernel, this.#group, this.#members)
     return { kernel, inputs: parameters.bindings('in'), outputs: parameters.bindings('out'), attrs: parameters.attrValues }
+  }
+
+  /** Rows and body of the kernel. A row of one element that no tensor has, as between two views, is left out: its index is 0. */
+  #rowsOf(tensors: readonly TensorParam[]): Pick<Kernel, 'rows' | 'body'> {
+    const { rows: atoms, axes } = this.#space
+    const isKept = (atom: number): boolean =>
+      !axes.isUnit(atom) || tensors.some(({ dims }) => dims.includes(this.#names.atom(atom)))
+    const rows = atoms.filter(isKept).map((atom) => ({ index: this.#names.rowIndex(atom), dim: this.#names.atom(atom) }))
+    if (rows.length === atoms.length) return { rows, body: this.#body }
+    const zero = new Map(atoms.filter((atom) => !isKept(atom)).map((atom) => [this.#names.rowIndex(atom), i32(0)]))
+    return { rows, body: this.#body.map((stmt) => mapStmt(stmt, (expr) => substitute(expr, zero))) }
   }
 
   /** Copies a member's statements into the fused body. */

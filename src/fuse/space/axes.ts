@@ -7,7 +7,16 @@
  */
 
 import type { Extent } from '../../ir/shape.js'
-import { commonExtent, divideExtent, multiplyExtents, printExtent, printShape, type Shape, sameExtent } from '../../ir/shape.js'
+import {
+  commonExtent,
+  divideExtent,
+  isUnitExtent,
+  multiplyExtents,
+  printExtent,
+  printShape,
+  type Shape,
+  sameExtent,
+} from '../../ir/shape.js'
 import { alignedRuns } from './runs.js'
 
 /** One axis class: unified with others by `parent`, split by `parts` (outermost first). */
@@ -94,8 +103,7 @@ export class Axes {
 
   /** True for an axis of one element at every size. */
   isUnit(axis: number): boolean {
-    const { factor, dims } = this.extent(axis)
-    return factor === 1 && dims.length === 0
+    return isUnitExtent(this.extent(axis))
   }
 
   extent(axis: number): Extent {

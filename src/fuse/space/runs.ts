@@ -1,5 +1,5 @@
 /** Axes of one value under two shapes: the runs of them that correspond. */
-import { multiplyExtents, type Shape, sameExtent } from '../../ir/shape.js'
+import { isUnitExtent, multiplyExtents, type Shape, sameExtent } from '../../ir/shape.js'
 
 /** Positions of corresponding axes of two shapes. One side is empty for an axis of one element that the other does not have. */
 export interface Run {
@@ -32,7 +32,7 @@ export function alignedRuns(from: Shape, to: Shape): readonly Run[] | undefined 
 /** True for an axis of one element at every size. */
 function isUnit(shape: Shape, at: number): boolean {
   const extent = shape[at]
-  return extent !== undefined && extent.factor === 1 && extent.dims.length === 0
+  return extent !== undefined && isUnitExtent(extent)
 }
 
 /** Lengths of the shortest beginnings of two shapes with equal products. */
