@@ -70,7 +70,7 @@ interface Shapes {
   readonly query?: string
   readonly key?: string
   readonly scores?: string
-  /** What an op after the attention sees. */
+  /** Shape of the result for an op after the attention. */
   readonly result?: string
 }
 
