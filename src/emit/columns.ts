@@ -7,29 +7,44 @@ import type { Expr } from '../ir/expr.js'
 import { mark } from '../ir/trace.js'
 import type { ColumnLoad, ColumnPass, ColumnProgram, ColumnStep, ColumnStores } from '../schedule/column_program.js'
 import type { MappedKernel } from '../schedule/mapped.js'
-import { expressionText, monoidText, offsetText, operandText, type Scope, tensorOf } from './expression.js'
+import type { Reduced } from '../schedule/reduction.js'
+import { expressionText, offsetText, operandText, type Scope, tensorOf } from './expression.js'
 import { createNames, type Names, scalarText, storageText } from './names.js'
+import { elementText, functorsText, functorText, type OwnNames } from './reductions.js'
 import { beforeStore } from './stored.js'
+import { fieldText } from './user_monoid.js'
+import { userMonoidName } from './user_monoids.js'
 
 const passesOf = ({ sequence }: ColumnProgram): ColumnPass[] => sequence.flatMap((step) => (step.kind === 'pass' ? [step] : []))
 
-const monoidsOf = ({ reductions }: ColumnPass): string =>
-  reductions.map(({ monoid, value }) => monoidText(monoid, value.type)).join(', ')
-
 /** Bytes of shared memory of all walks, as a constant of a team. */
-export const sharedText = (program: ColumnProgram, team: string): string =>
+export const sharedText = (program: ColumnProgram, team: string, own: OwnNames): string =>
   passesOf(program)
-    .map((pass) => `heddle::bytes_of_walk<${team}, VEC, ${monoidsOf(pass)}>`)
+    .map(({ reductions }) => `heddle::bytes_of_walk<${team}, VEC, ${functorsText(reductions, own)}>`)
     .join(' + ')
 
-/** Names what is computed once a column: an array of a thread's columns, read at column `i`. */
-function columnNames(names: Names, { sequence }: ColumnProgram): Names {
-  const arrays = new Set(
-    sequence.flatMap((step) =>
-      step.kind === 'pass' ? step.reductions.map(({ name }) => name) : step.kind === 'let' ? [step.name] : [],
+/** Arrays of the results of reductions for a thread's columns. */
+type Results = ReadonlyMap<Reduced, string>
+
+const resultArrays = (names: Names, program: ColumnProgram): Results =>
+  new Map(
+    passesOf(program)
+      .flatMap(({ reductions }) => reductions)
+      .map((each) => [each, each.stmt.kind === 'merge' ? names.fresh('merged') : names.value(each.stmt.name)]),
+  )
+
+/** Names values that are computed once a column: elements of arrays of a thread's columns, read at column `i`, or fields of them. */
+function columnNames(names: Names, { sequence }: ColumnProgram, results: Results): Names {
+  const values = new Map(
+    sequence.flatMap((step): (readonly [string, string])[] =>
+      step.kind === 'let' ? [[step.name, `${names.value(step.name)}[i]`]] : [],
     ),
   )
-  return { ...names, value: (name) => (arrays.has(name) ? `${names.value(name)}[i]` : names.value(name)) }
+  for (const [{ stmt }, array] of results) {
+    if (stmt.kind === 'reduce') values.set(stmt.name, `${array}[i]`)
+    else for (const [field, name] of stmt.names.entries()) values.set(name, fieldText(stmt.monoid, field, `${array}[i]`))
+  }
+  return { ...names, value: (name) => values.get(name) ?? names.value(name) }
 }
 
 /**
@@ -45,15 +60,17 @@ export function writeColumns(
 ): string {
   const names = createNames(mapped)
   const { kernel, dims: fixed } = mapped.instance
-  const scope: Scope = { names: columnNames(names, program), used, tensors: kernel.tensors, fixed, elements: new Map() }
+  const results = resultArrays(names, program)
+  const scope: Scope = { names: columnNames(names, program, results), used, tensors: kernel.tensors, fixed, elements: new Map() }
   const { column, sequence: steps } = program
   const { frame, body: writer } = writers
   const first = names.first(column.index)
-  const within: Frame = { names, scope, writer, column: column.index, first, c: names.value(column.index) }
+  const own: OwnNames = { ownName: (each) => userMonoidName(each, kernel) }
+  const within: Frame = { names, scope, own, results, writer, column: column.index, first, c: names.value(column.index) }
   const length = operandText(program.length, scope)
   const passes = passesOf(program)
   for (const step of steps) {
-    if (step.kind === 'pass') writePass(step, within, shareOf(passes, passes.indexOf(step)))
+    if (step.kind === 'pass') writePass(step, within, shareOf(passes, passes.indexOf(step), own))
     else if (step.kind === 'stores') writeStores(step, within)
     else if (step.kind === 'let') {
       writer.writeLine(`${scalarText[step.type]} ${names.value(step.name)}[VEC] = {};`)
@@ -87,15 +104,17 @@ const wholeTensors = (step: ColumnStep): string[] => [
 ]
 
 /** Where the results of a walk lie in shared memory: behind those of the walks before it. */
-const shareOf = (passes: readonly ColumnPass[], at: number): string =>
+const shareOf = (passes: readonly ColumnPass[], at: number, own: OwnNames): string =>
   passes
     .slice(0, at)
-    .map((pass) => ` + heddle::bytes_of_walk<Team, VEC, ${monoidsOf(pass)}>`)
+    .map(({ reductions }) => ` + heddle::bytes_of_walk<Team, VEC, ${functorsText(reductions, own)}>`)
     .join('')
 
 interface Frame {
   readonly names: Names
   readonly scope: Scope
+  readonly own: OwnNames
+  readonly results: Results
   readonly writer: CodeBlockWriter
   /** The index of the column axis. */
   readonly column: string
@@ -119,30 +138,33 @@ function eachColumn({ writer, scope, column, first, c }: Frame, lines: () => rea
 }
 
 function writePass(pass: ColumnPass, frame: Frame, before: string): void {
-  const { names, scope, writer } = frame
+  const { names, scope, own, results, writer } = frame
   const { reductions } = pass
-  const sums = reductions.map((reduction) => names.fresh(`${names.value(reduction.name)}_sums`))
+  const arrays = reductions.map((each) => results.get(each) ?? '')
+  const sums = arrays.map((array) => names.fresh(`${array}_sums`))
   const totals = names.fresh('totals')
   writer.writeLine(`const heddle::ColumnTotals<Team, VEC> ${totals}(shared${before});`)
-  writer.writeLine(`${totals}.announce(heddle::bytes_of_column<${monoidsOf(pass)}>);`)
-  reductions.forEach(({ monoid, value }, i) => {
-    writer.writeLine(`heddle::ColumnSums<${monoidText(monoid, value.type)}, Team, VEC> ${sums[i]};${mark(value)}`)
+  writer.writeLine(`${totals}.announce(heddle::bytes_of_column<${functorsText(reductions, own)}>);`)
+  reductions.forEach((each, i) => {
+    writer.writeLine(`heddle::ColumnSums<${functorText(each, own)}, Team, VEC> ${sums[i]};${mark(...each.values)}`)
   })
   writeWalk(pass, frame, (row) => {
-    eachColumn(frame, () => reductions.map(({ value }, i) => `${sums[i]}.add(j, i, ${expressionText(value, scope)}, ${row});`))
+    const text = (value: Expr): string => expressionText(value, scope)
+    eachColumn(frame, () =>
+      reductions.map((each, i) => `${sums[i]}.add(j, i, ${elementText(each, each.values.map(text))}, ${row});`),
+    )
   })
   writer.writeLine(`${totals}.ready();`)
-  const sent: string[] = []
-  const bytes = (i: number): string => (i === 0 ? '0' : `heddle::bytes_of_column<${sent.slice(0, i).join(', ')}>`)
-  reductions.forEach(({ monoid, value }, i) => {
-    writer.writeLine(`${totals}.template send<${monoidText(monoid, value.type)}>(team, ${bytes(i)}, ${sums[i]});`)
-    sent.push(monoidText(monoid, value.type))
+  const bytes = (i: number): string => (i === 0 ? '0' : `heddle::bytes_of_column<${functorsText(reductions.slice(0, i), own)}>`)
+  reductions.forEach((each, i) => {
+    writer.writeLine(`${totals}.template send<${functorText(each, own)}>(team, ${bytes(i)}, ${sums[i]});`)
   })
   writer.writeLine(`${totals}.receive();`)
-  reductions.forEach(({ monoid, value, name, type }, i) => {
-    writer.writeLine(`${scalarText[type]} ${names.value(name)}[VEC];${mark(value)}`)
-    const total = `${totals}.template total<${monoidText(monoid, value.type)}>`
-    writer.writeLine(`${total}(team, ${bytes(i)}, ${names.value(name)});${mark(value)}`)
+  reductions.forEach((each, i) => {
+    const { stmt, values } = each
+    const type = stmt.kind === 'merge' ? `heddle::Fields<${stmt.monoid.fields.length}>` : scalarText[stmt.type]
+    writer.writeLine(`${type} ${arrays[i]}[VEC];${mark(...values)}`)
+    writer.writeLine(`${totals}.template total<${functorText(each, own)}>(team, ${bytes(i)}, ${arrays[i]});${mark(...values)}`)
   })
 }
 

@@ -101,7 +101,6 @@ function writeLaunch(mapped: MappedKernel, parameters: Parameters, scope: Scope,
     return
   }
   if (program.kind === 'totals') {
-    const context = { ownName: (each: Own) => userMonoidName(each, mapped.instance.kernel) }
     const kernels = [
       `${functionName(mapped, 'parts')}<heddle::WalkingWarp, true>`,
       `${functionName(mapped, 'parts')}<heddle::WalkingBlock, true>`,
@@ -111,7 +110,7 @@ function writeLaunch(mapped: MappedKernel, parameters: Parameters, scope: Scope,
     // A computed length may exceed the range of an index.
     for (const length of computedLengths(program, scope))
       writer.writeLine(`arguments.at_most(${length}, INT32_MAX, "places of a loop");`)
-    const sizes = `${productText(extents)}, ${chunksText(program, scope)}, ${wordsText(program, context)}`
+    const sizes = `${productText(extents)}, ${chunksText(program, scope)}, ${wordsText(program, ownNames(mapped))}`
     writer.writeLine(
       `return heddle::launch_totals(launch, error, arguments, "${key}", ${sizes}, ${kernels.join(', ')}, ${args});`,
     )
@@ -138,6 +137,8 @@ function writeLaunch(mapped: MappedKernel, parameters: Parameters, scope: Scope,
   writeChoice(mapped, program, scope, writer)
 }
 
+const ownNames = ({ instance }: MappedKernel) => ({ ownName: (own: Own) => userMonoidName(own, instance.kernel) })
+
 /** Launches a column program. Tiles of columns differ in width, and the reduction of their rows differs too: the header chooses. */
 function writeColumnLaunch(
   mapped: MappedKernel,
@@ -150,7 +151,7 @@ function writeColumnLaunch(
   const columns = expressionText(program.length, scope)
   writer.write('const auto run = [&](auto team, int64_t tiles) -> int32_t ').inlineBlock(() => {
     writer.writeLine('using Team = decltype(team);')
-    writer.writeLine(`constexpr uint32_t shared = ${sharedText(program, 'Team')};`)
+    writer.writeLine(`constexpr uint32_t shared = ${sharedText(program, 'Team', ownNames(mapped))};`)
     const kernel = `${functionName(mapped, 'columns')}<Team>`
     writer.writeLine(`return heddle::launch_columns<Team>(launch, error, "${mapped.key}", tiles, shared, ${kernel}, ${args});`)
   })

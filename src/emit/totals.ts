@@ -8,25 +8,19 @@ import type { StmtOf } from '../ir/kernel.js'
 import { mark } from '../ir/trace.js'
 import { freeNames } from '../ir/walk.js'
 import type { Loop } from '../schedule/normal.js'
-import type { Total, TotalProgram } from '../schedule/totals.js'
+import type { TotalProgram } from '../schedule/totals.js'
 import { rowLine } from './constructs/index.js'
 import type { PassContext } from './context.js'
-import { expressionText, monoidText, offsetText, operandText, type Scope, tensorOf, wideText } from './expression.js'
+import { expressionText, offsetText, operandText, type Scope, tensorOf, wideText } from './expression.js'
 import { scalarText, storageText } from './names.js'
-import { fieldsText, fieldText } from './user_monoid.js'
+import { elementText, functorsText, functorText, type OwnNames } from './reductions.js'
+import { fieldText } from './user_monoid.js'
 
 type Let = StmtOf<'let'>
 
-/** The functor of a total. */
-const functorText = ({ stmt, values }: Total, { ownName }: Pick<PassContext, 'ownName'>): string =>
-  stmt.kind === 'merge' ? ownName(stmt.monoid) : monoidText(stmt.monoid, values[0]?.type ?? 'f32')
-
-const functors = ({ totals }: TotalProgram, context: Pick<PassContext, 'ownName'>): string =>
-  totals.map((total) => functorText(total, context)).join(', ')
-
 /** Words of scratch that a block's totals take, as source. */
-export const wordsText = (program: TotalProgram, context: Pick<PassContext, 'ownName'>): string =>
-  `heddle::words_of_totals<${functors(program, context)}>`
+export const wordsText = ({ totals }: TotalProgram, own: OwnNames): string =>
+  `heddle::words_of_totals<${functorsText(totals, own)}>`
 
 /** Chunks of a walk as a number of elements with checked arithmetic. */
 export function chunksText({ loops }: TotalProgram, scope: Scope): string {
@@ -116,12 +110,7 @@ export function writeJoin(program: TotalProgram, context: PassContext): void {
 
 /** Offset of a total in words. */
 const offset = ({ totals }: TotalProgram, at: number, context: PassContext): string =>
-  at === 0
-    ? ''
-    : ` + heddle::words_of_totals<${totals
-        .slice(0, at)
-        .map((total) => functorText(total, context))
-        .join(', ')}>`
+  at === 0 ? '' : ` + heddle::words_of_totals<${functorsText(totals.slice(0, at), context)}>`
 
 function writeResults(program: TotalProgram, all: readonly string[], context: PassContext): void {
   const { writer, names } = context
@@ -190,9 +179,9 @@ function elementLines({ totals, loops }: TotalProgram, vec: number, lanes: reado
   const { names, used } = context
   const inner = innermost(loops)
   const first = names.first(inner.index)
-  const adds = totals.map(({ stmt, values }, i) => {
-    const texts = values.map((value) => expressionText(value, context))
-    return `${lanes[i]}.add(${stmt.kind === 'merge' ? fieldsText(texts) : texts.join(', ')}, ${first} + i);`
+  const adds = totals.map((total, i) => {
+    const texts = total.values.map((value) => expressionText(value, context))
+    return `${lanes[i]}.add(${elementText(total, texts)}, ${first} + i);`
   })
   const declare = used.indices.has(inner.index) ? [`const int ${names.value(inner.index)} = ${first} + i;`] : []
   const lines = [...declare, ...adds].map((line) => `    ${line}`)

@@ -2,36 +2,35 @@
 import type { Expr } from '../ir/expr.js'
 import type { StmtOf } from '../ir/kernel.js'
 import { freeNames } from '../ir/walk.js'
-import type { ColumnLoad, ColumnPass, ColumnReduction, ColumnStep, ColumnStores } from './column_program.js'
+import type { ColumnLoad, ColumnPass, ColumnStep } from './column_program.js'
 import type { Simple } from './column_rows.js'
 import type { Loop } from './normal.js'
+import { isReduction, type Reduced, resultsOf } from './reduction.js'
 import { contains } from './rewrite.js'
 
 /** What a column program computes: its statements, and what their reductions and the loads of rows were made. */
 export interface ColumnParts {
   readonly body: readonly Simple[]
-  readonly reductions: readonly ColumnReduction[]
+  readonly reductions: readonly Reduced[]
   readonly loads: readonly ColumnLoad[]
   readonly loop: Loop
   readonly when: Expr | undefined
-  /** The walk that stores rows, of which `body` has no stores then. */
-  readonly stores: ColumnStores | undefined
 }
 
-/** Reductions that wait for no other share a walk over the rows; what is computed of their results stands behind it. Rows are stored last. */
-export function inLevels({ body, reductions, loads, loop, when, stores }: ColumnParts): ColumnStep[] {
+/** Reductions that wait for no other share a walk over the rows; what is computed of their results stands behind it. */
+export function inLevels({ body, reductions, loads, loop, when }: ColumnParts): ColumnStep[] {
   const levels = new Map<string, number>()
   const levelOf = (exprs: readonly Expr[]): number =>
     Math.max(0, ...exprs.flatMap((e) => [...freeNames(e)].map((name) => levels.get(name) ?? 0)))
-  const walks = new Map<number, ColumnReduction[]>()
+  const walks = new Map<number, Reduced[]>()
   const once = new Map<number, (StmtOf<'let'> | StmtOf<'store'>)[]>()
   for (const s of body) {
-    if (s.kind === 'reduce') {
-      const reduction = reductions.find(({ name }) => name === s.name)
-      if (reduction === undefined) throw new Error(`internal: no reduction ${s.name}`)
-      const level = levelOf([reduction.value])
+    if (isReduction(s)) {
+      const reduction = reductions.find(({ stmt }) => stmt === s)
+      if (reduction === undefined) throw new Error(`internal: no reduction of ${resultsOf(s).map(({ name }) => name)}`)
+      const level = levelOf(reduction.values)
       walks.set(level, [...(walks.get(level) ?? []), reduction])
-      levels.set(s.name, level + 1)
+      for (const { name } of resultsOf(s)) levels.set(name, level + 1)
     } else {
       const level = levelOf(s.kind === 'let' ? [s.value] : [...s.indices, s.value])
       once.set(level, [...(once.get(level) ?? []), s])
@@ -39,15 +38,18 @@ export function inLevels({ body, reductions, loads, loop, when, stores }: Column
     }
   }
   const last = Math.max(0, ...walks.keys(), ...once.keys())
-  const steps = Array.from({ length: last + 1 }, (_, level): ColumnStep[] => {
+  return Array.from({ length: last + 1 }, (_, level): ColumnStep[] => {
     const together = walks.get(level) ?? []
     const read = readBy(loads, together)
     const pass: ColumnPass = { kind: 'pass', loop, loads: read, reductions: together, ...(when === undefined ? {} : { when }) }
     return [...(once.get(level) ?? []), ...(together.length > 0 ? [pass] : [])]
   }).flat()
-  return stores === undefined ? steps : [...steps, stores]
 }
 
-/** Of loads, those that values read. */
-const readBy = (loads: readonly ColumnLoad[], values: readonly { readonly value: Expr }[]): ColumnLoad[] =>
-  loads.filter(({ name }) => values.some(({ value }) => contains(value, (node) => node.kind === 'element' && node.row === name)))
+/** Of loads, those that reductions read. */
+const readBy = (loads: readonly ColumnLoad[], reductions: readonly Reduced[]): ColumnLoad[] => {
+  const values = reductions.flatMap((each) => each.values)
+  return loads.filter(({ name }) =>
+    values.some((value) => contains(value, (node) => node.kind === 'element' && node.row === name)),
+  )
+}

@@ -3,6 +3,7 @@ import type { DType } from '../ir/dtype.js'
 import type { Expr, ExprOf } from '../ir/expr.js'
 import type { RowAxis, StmtOf } from '../ir/kernel.js'
 import type { Loop } from './normal.js'
+import { type Reduced, resultsOf } from './reduction.js'
 
 /** Consecutive columns of one row, read as a chunk. */
 export interface ColumnLoad {
@@ -13,20 +14,12 @@ export interface ColumnLoad {
   readonly isWhole: boolean
 }
 
-/** A reduction of every column. */
-export interface ColumnReduction {
-  readonly name: string
-  readonly type: Expr['type']
-  readonly monoid: StmtOf<'reduce'>['monoid']
-  /** Of an element; its loads of columns are elements of rows that have the names of the loads. */
-  readonly value: Expr
-}
-
 export interface ColumnPass {
   readonly kind: 'pass'
   readonly loop: Loop
   readonly loads: readonly ColumnLoad[]
-  readonly reductions: readonly ColumnReduction[]
+  /** Of every column; loads of columns in their values are elements of rows that have the names of the loads. */
+  readonly reductions: readonly Reduced[]
   /** Of a row: where it does not hold, the row is not loaded and counts nothing. It is the same for all columns. */
   readonly when?: Expr
 }
@@ -68,5 +61,6 @@ export const columnProgramNames = ({ sequence }: Pick<ColumnProgram, 'sequence'>
     if (step.kind === 'let') return [step.name]
     if (step.kind === 'store') return []
     const reductions = step.kind === 'pass' ? step.reductions : []
-    return [step.loop.index, ...step.loads.map(({ name }) => name), ...reductions.map(({ name }) => name)]
+    const results = reductions.flatMap(({ stmt }) => resultsOf(stmt))
+    return [step.loop.index, ...step.loads.map(({ name }) => name), ...results.map(({ name }) => name)]
   })

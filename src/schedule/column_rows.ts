@@ -8,13 +8,14 @@ import type { Expr } from '../ir/expr.js'
 import type { Kernel, RowAxis, Stmt, StmtOf } from '../ir/kernel.js'
 import { mapStmt, rewrite, stmtExprs } from '../ir/walk.js'
 import { acrossElements } from './across_elements.js'
+import { isReduction, type Reduction } from './reduction.js'
 import { contains, substituteIndex, usesIndex } from './rewrite.js'
 
 /** What column programs are made of. */
-export type Simple = StmtOf<'let'> | StmtOf<'store'> | StmtOf<'reduce'>
+export type Simple = StmtOf<'let'> | StmtOf<'store'> | Reduction
 
 export const isSimple = (s: Stmt): s is Simple =>
-  s.kind === 'let' || s.kind === 'reduce' || (s.kind === 'store' && s.when === undefined)
+  s.kind === 'let' || isReduction(s) || (s.kind === 'store' && s.when === undefined)
 
 /** A kernel that walks an axis of its own: the rest is computed once for all of it, but the stores. */
 export interface WalkedKernel {
@@ -29,7 +30,7 @@ export function walkedRows(given: Kernel): WalkedKernel | undefined {
   const body = kernel.body.filter(isSimple)
   if (body.length !== kernel.body.length) return undefined
   // An axis as long as the reductions is what they reduce.
-  const lengths = body.flatMap((s) => (s.kind === 'reduce' && s.length.kind === 'dim' ? [s.length.name] : []))
+  const lengths = body.flatMap((s) => (isReduction(s) && s.length.kind === 'dim' ? [s.length.name] : []))
   const inner = [...kernel.rows].reverse()
   const axes = [...inner.filter(({ dim }) => lengths.includes(dim)), ...inner.filter(({ dim }) => !lengths.includes(dim))]
   for (const axis of axes) {
@@ -64,7 +65,7 @@ function storedAlong(body: readonly Simple[], axis: RowAxis): Simple[] | undefin
   const isAlong = (node: Expr): boolean => node.kind === 'local' && along.has(node.name)
   const made: Simple[] = []
   for (const s of body) {
-    if (s.kind === 'reduce' && depends(s)) return undefined
+    if (isReduction(s) && depends(s)) return undefined
     if (s.kind === 'let' && depends(s)) along.set(s.name, inlined(s.value))
     else if (s.kind === 'store') {
       if (!s.indices.some((at) => usesIndex(at, axis.index))) return undefined

@@ -6,22 +6,26 @@
  *     for c: top = sum(r < m: x[r, c]); y[c] = top          a thread: chunks x[r, c .. c + 3] of its rows r, four sums
  *     y[c] = sum(r < m: x[r, c]) for c < n                  the same
  *     y[r, c] = x[r, c] / sum(q < m: x[q, c])               the same, and a walk behind it that stores the rows (column_rows.ts)
+ *
+ * Reductions by an author's monoid, such as Welford's, are reductions like any other: they may combine rows in any order (reduction.ts).
  */
 import { dim as dimVar, i32, index as indexVar } from '../ir/build.js'
 import { dtypeInfo } from '../ir/dtype.js'
 import type { Expr } from '../ir/expr.js'
 import { getOwn } from '../ir/get_own.js'
 import type { Instance } from '../ir/instance.js'
-import type { Kernel, RowAxis, StmtOf } from '../ir/kernel.js'
+import type { Kernel, RowAxis } from '../ir/kernel.js'
 import { mapStmt, stmtExprs } from '../ir/walk.js'
 import { acrossElements } from './across_elements.js'
-import { type ColumnAccess, columnAccess, fewestColumns } from './column_access.js'
+import { type ColumnAccess, columnAccess } from './column_access.js'
 import { chosen, conditionOf } from './column_condition.js'
 import { inLevels } from './column_levels.js'
-import type { ColumnLoad, ColumnProgram, ColumnReduction } from './column_program.js'
+import type { ColumnLoad, ColumnProgram } from './column_program.js'
+import { partsOf, widthWithRoom } from './column_room.js'
 import { isSimple, type Simple, walkedRows } from './column_rows.js'
 import { isHostExpr } from './host_expr.js'
 import type { Loop } from './normal.js'
+import { isReduction, type Reduced, valuesOf } from './reduction.js'
 import { contains, sameExpr, substituteDims, substituteIndex } from './rewrite.js'
 
 /** A column program with the axes a tile of columns is an element of, and the columns of a chunk. */
@@ -43,10 +47,6 @@ const mostColumns = 8
 const mostAxes = 2
 /** Fewer rows, where that is known, are not worth dividing. */
 const fewestRows = 64
-/** Partial results that a thread may hold in registers, and the most parts. */
-const heldValues = 64
-const mostParts = 8
-
 /** The kernel as a column program; undefined where it is none, or gains nothing. */
 export function columnsOf({ kernel: given, dims, types }: Instance): Columns | undefined {
   const fixed = new Map(Object.entries(dims).map(([name, extent]) => [name, i32(extent)]))
@@ -60,7 +60,7 @@ export function columnsOf({ kernel: given, dims, types }: Instance): Columns | u
 function programOf(kernel: Kernel, walked: RowAxis | undefined, of: Pick<Instance, 'dims' | 'types'>): Columns | undefined {
   if (readsReplaced(kernel)) return undefined
   const body = kernel.body.filter(isSimple)
-  const reductions = body.filter((s): s is StmtOf<'reduce'> => s.kind === 'reduce')
+  const reductions = body.filter(isReduction)
   const [first] = reductions
   if (first === undefined || body.length !== kernel.body.length || !isHostExpr(first.length)) return undefined
   if (reductions.some(({ length }) => !sameExpr(length, first.length))) return undefined
@@ -99,14 +99,15 @@ function programOver(
     return known === undefined ? dimVar(dim) : i32(known)
   }
   const access = columnAccess(kernel, column, loop, of)
-  const reduced = body.flatMap((s) =>
-    s.kind === 'reduce' ? [{ s, value: substituteIndex(s.value, s.index, indexVar(loop.index)) }] : [],
-  )
+  const reduced = body.filter(isReduction).map((stmt): Reduced => {
+    const values = valuesOf(stmt).map((value) => substituteIndex(value, stmt.index, indexVar(loop.index)))
+    return { stmt, values }
+  })
   const when = conditionOf(reduced, column.index, loop.index)
   const loads: ColumnLoad[] = []
-  const reductions = reduced.map(({ s, value }): ColumnReduction => {
-    const counted = when === undefined ? value : (chosen(s, value)?.value ?? value)
-    return { name: s.name, type: s.type, monoid: s.monoid, value: access.chunked(counted, loop.index, loads) }
+  const reductions = reduced.map((each): Reduced => {
+    const counted = when === undefined ? each.values : (chosen(each)?.values ?? each.values)
+    return { stmt: each.stmt, values: counted.map((value) => access.chunked(value, loop.index, loads)) }
   })
   if (loads.length === 0 || access.isScattered()) return undefined
   // Where neighbours of the reduction lie side by side too, rows are the better teams.
@@ -117,21 +118,15 @@ function programOver(
     const moves = access.along(load, column.index)
     return moves?.kind === 'contiguous' && Number.isFinite(moves.run) ? [moves.run] : []
   })
-  let vec = Math.min(mostColumns, packBytes / Math.min(...all.map(({ dtype }) => dtypeInfo[dtype].bytes)))
-  while (runs.some((run) => run % vec !== 0)) vec /= 2
-  if (vec < fewestColumns) return undefined
+  let widest = Math.min(mostColumns, packBytes / Math.min(...all.map(({ dtype }) => dtypeInfo[dtype].bytes)))
+  while (runs.some((run) => run % widest !== 0)) widest /= 2
+  const once = stored === undefined ? body : body.filter(({ kind }) => kind !== 'store')
+  const steps = inLevels({ body: once, reductions, loads, loop, when })
+  const vec = widthWithRoom(steps, widest)
+  if (vec === undefined) return undefined
   const stores = stored && { ...stored, stores: stored.stores.map((store) => access.stored(store, vec)) }
-  const once = stores === undefined ? body : body.filter(({ kind }) => kind !== 'store')
-  const sequence = inLevels({ body: once, reductions, loads, loop, when, stores })
-  // A thread holds what one walk asks for and adds up.
-  const held = Math.max(
-    ...sequence.map((step) => {
-      if (step.kind === 'pass') return Math.max(step.reductions.length, step.loads.length)
-      return step.kind === 'stores' ? step.loads.length : 0
-    }),
-  )
-  let parts = mostParts
-  while (parts > 1 && parts * vec * held > heldValues) parts /= 2
+  const sequence = stores === undefined ? steps : [...steps, stores]
+  const parts = partsOf(sequence, vec)
   const axes = kernel.rows.filter((row) => row !== column && row !== walked)
   return { kernel, axes, vec, program: { kind: 'columns', column, length: extentOf(column), parts, sequence } }
 }

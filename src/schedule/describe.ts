@@ -5,6 +5,7 @@ import type { ColumnStep } from './column_program.js'
 import { passStatementOf, rowStatementOf } from './constructs/index.js'
 import { type ElementwiseProgram, type MappedKernel, type PieceSteps, stepsOf, type Team, type Variant } from './mapped.js'
 import type { Pass, PassRow, Step } from './passes.js'
+import { printReduced } from './reduction.js'
 import type { TotalProgram } from './totals.js'
 
 interface VariantLine {
@@ -95,7 +96,7 @@ const columnLines = (step: ColumnStep): string[] => {
     `  walk over ${step.loop.index} < ${printExpr(step.loop.length)}${when}:`,
     ...step.loads.map(({ name, load }) => `    ${name} = load ${printExpr(load)} in chunks`),
     ...(step.kind === 'pass'
-      ? step.reductions.map(({ name, monoid, value }) => `    ${name} = ${monoid} of ${printExpr(value)}`)
+      ? step.reductions.map((reduction) => `    ${printReduced(reduction)}`)
       : step.stores.map(({ tensor, indices, value, inChunks }) => {
           const to = `${tensor}[${indices.map(printExpr).join(', ')}]`
           return `    ${to} = ${printExpr(value)}${inChunks ? ', in chunks' : ''}`
@@ -107,12 +108,7 @@ const totalLines = ({ loops, before, loads, totals, after }: TotalProgram): stri
   ...before.map((s) => `  once: ${printStmt(s)}`),
   `  walk over ${loops.map(({ index, length }) => `${index} < ${printExpr(length)}`).join(', ')}:`,
   ...loads.map(({ name, load }) => `    ${name} = load ${printExpr(load)} in chunks`),
-  ...totals.map(({ stmt, values }) => {
-    const made = values.map(printExpr).join(', ')
-    return stmt.kind === 'merge'
-      ? `    (${stmt.names.join(', ')}) merge (${made})`
-      : `    ${stmt.name} = ${stmt.monoid} of ${made}`
-  }),
+  ...totals.map((total) => `    ${printReduced(total)}`),
   ...after.map((s) => `  of the totals: ${printStmt(s)}`),
 ]
 

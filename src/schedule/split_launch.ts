@@ -17,6 +17,7 @@ import { rowMajor } from '../ir/layout.js'
 import { isUpdating } from '../ir/update.js'
 import { freeNames, introducedNames, mapStmt, rewrite, stmtExprs, visit, visitKernel } from '../ir/walk.js'
 import { freshName } from './normal.js'
+import { isReduction, type Reduction, resultsOf } from './reduction.js'
 import { nestOf, totalsOf } from './totals.js'
 import { windowsOf } from './windows.js'
 
@@ -26,10 +27,8 @@ export interface SplitKernel {
   readonly rest: Kernel
 }
 
-type Reduction = StmtOf<'reduce'> | StmtOf<'merge'>
-
 /** Statements that a launch in front may repeat. */
-const isPlain = ({ kind }: Stmt): boolean => kind === 'let' || kind === 'row' || kind === 'reduce' || kind === 'merge'
+const isPlain = (s: Stmt): boolean => s.kind === 'let' || s.kind === 'row' || isReduction(s)
 
 /** A reduction of fewer elements costs less than a launch. */
 const fewestElements = 64
@@ -83,12 +82,11 @@ function reductionsOf({ rows, body }: Kernel): readonly Known[] {
     const names = new Set(stmtExprs(stmt).flatMap((e) => [...freeNames(e)]))
     const read = [...names].flatMap((name) => madeBy.get(name) ?? [])
     const axes = new Set([...[...names].filter((name) => indices.has(name)), ...read.flatMap((each) => [...each.axes])])
-    const isReduction = stmt.kind === 'reduce' || stmt.kind === 'merge'
-    const level = Math.max(0, ...read.map((each) => each.level)) + (isReduction ? 1 : 0)
+    const level = Math.max(0, ...read.map((each) => each.level)) + (isReduction(stmt) ? 1 : 0)
     const needed = new Set([...read.flatMap((each) => each.slice), stmt])
     const slice = body.filter((each) => needed.has(each))
     for (const { name } of constructOf(stmt).defines(stmt)) madeBy.set(name, { axes, level, slice })
-    return isReduction && slice.every(isPlain) && resultsOf(stmt).every(({ type }) => type !== 'bool')
+    return isReduction(stmt) && slice.every(isPlain) && resultsOf(stmt).every(({ type }) => type !== 'bool')
       ? [{ stmt, axes, level, slice }]
       : []
   })
@@ -169,9 +167,6 @@ interface Scratch {
   readonly type: ScalarType
   readonly tensor: TensorParam
 }
-
-const resultsOf = (stmt: Reduction): readonly { readonly name: string; readonly type: ScalarType }[] =>
-  constructOf(stmt).defines(stmt)
 
 const scratchTensor = (name: string, type: ScalarType, axes: readonly RowAxis[]): TensorParam => ({
   name,

@@ -17,17 +17,14 @@ import { classify, offsetOf } from './access.js'
 import type { ColumnLoad } from './column_program.js'
 import { isHostExpr } from './host_expr.js'
 import { freshName, type Loop } from './normal.js'
+import { isReduction, type Reduced, type Reduction, resultsOf } from './reduction.js'
 import { contains, rewritePaths, sameExpr, substituteDims, substituteIndex } from './rewrite.js'
 
 /** Elements of one chunk of a row of the innermost loop. */
 export type TotalLoad = ColumnLoad
 
-/** A reduced statement, with `values` over the loops of the walk; a reduction has one value. */
-export interface Total {
-  readonly stmt: StmtOf<'reduce'> | StmtOf<'merge'>
-  /** Values of an element. Loads in chunks are elements of rows named like the loads. */
-  readonly values: readonly Expr[]
-}
+/** A reduced statement, with `values` over the loops of the walk. */
+export type Total = Reduced
 
 export interface TotalProgram {
   readonly kind: 'totals'
@@ -53,7 +50,7 @@ export const totalProgramNames = ({ loops, before, loads, totals, after }: Total
   ...before.map(({ name }) => name),
   ...loops.map(({ index }) => index),
   ...loads.map(({ name }) => name),
-  ...totals.flatMap(({ stmt }) => (stmt.kind === 'merge' ? stmt.names : [stmt.name])),
+  ...totals.flatMap(({ stmt }) => resultsOf(stmt).map(({ name }) => name)),
   ...after.flatMap((s) => (s.kind === 'let' ? [s.name] : [])),
 ]
 
@@ -63,7 +60,7 @@ const mostElements = 8
 /** Tensors that are known to have fewer elements are not worth several blocks. */
 const fewestElements = 4096
 
-type Simple = StmtOf<'let'> | StmtOf<'store'> | StmtOf<'reduce'> | StmtOf<'merge'>
+type Simple = StmtOf<'let'> | StmtOf<'store'> | Reduction
 
 /** The kernel as a program of totals; undefined if it is none, or if there is no gain. */
 export function totalsOf({ kernel, dims, types }: Instance): Totals | undefined {
@@ -71,14 +68,14 @@ export function totalsOf({ kernel, dims, types }: Instance): Totals | undefined 
   const fixed = new Map(Object.entries(dims).map(([name, extent]) => [name, i32(extent)]))
   const body = kernel.body.map((s) => mapStmt(s, (e) => substituteDims(e, fixed))).filter(isSimple)
   if (body.length !== kernel.body.length) return undefined
-  const nests = body.flatMap((s) => (s.kind === 'reduce' || s.kind === 'merge' ? [nestOf(s)] : []))
+  const nests = body.flatMap((s) => (isReduction(s) ? [nestOf(s)] : []))
   const [first] = nests
   if (first === undefined || nests.some((nest) => !haveOneWalk(nest, first))) return undefined
   // Rows that are reduced along one loop have teams of their own.
   if (kernel.rows.length > 0 && first.loops.length === 1) return undefined
   const known = first.loops.reduce((all, { length }) => all * (length.kind === 'const' ? Number(length.value) : Number.NaN), 1)
   if (known < fewestElements) return undefined
-  const results = new Set(nests.flatMap(({ stmt }) => (stmt.kind === 'merge' ? stmt.names : [stmt.name])))
+  const results = new Set(nests.flatMap(({ stmt }) => resultsOf(stmt).map(({ name }) => name)))
   const before: StmtOf<'let'>[] = []
   const after: TotalProgram['after'][number][] = []
   for (const s of body) {
@@ -96,7 +93,7 @@ export function totalsOf({ kernel, dims, types }: Instance): Totals | undefined 
 }
 
 const isSimple = (s: Kernel['body'][number]): s is Simple =>
-  s.kind === 'let' || s.kind === 'reduce' || s.kind === 'merge' || (s.kind === 'store' && s.when === undefined)
+  s.kind === 'let' || isReduction(s) || (s.kind === 'store' && s.when === undefined)
 
 export interface Nest {
   readonly stmt: Total['stmt']

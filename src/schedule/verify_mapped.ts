@@ -13,6 +13,7 @@ import type { Interval } from './interval.js'
 import { hasMemory } from './kept_rows.js'
 import type { ElementwiseProgram, MappedKernel, RowProgram, Split, Variant } from './mapped.js'
 import { type Pass, passValues, type Step, statementsOf } from './passes.js'
+import { type Reduction, resultsOf } from './reduction.js'
 import { isLegal, maxVec } from './rules.js'
 import type { Staging } from './stage.js'
 import type { TotalProgram } from './totals.js'
@@ -89,13 +90,19 @@ function checkColumns({ sequence, parts }: ColumnProgram, vec: number, fail: Fai
   for (const { reductions, loads, when } of walks) {
     if (when !== undefined) visit(when, ({ kind }) => kind === 'element' && fail('a walk asks its columns which rows count'))
     if (reductions.length === 0) fail('a walk over rows reduces nothing')
-    for (const { value, name } of reductions) checkLoaded(name, value, loads, fail)
+    for (const { stmt, values } of reductions) for (const value of values) checkLoaded(namesOf(stmt), value, loads, fail)
   }
   for (const { loads, stores } of sequence.filter((step) => step.kind === 'stores')) {
     if (stores.length === 0) fail('a walk that stores rows stores nothing')
     for (const { value, tensor } of stores) checkLoaded(tensor, value, loads, fail)
   }
 }
+
+/** Names of the results of a reduction, as messages have them. */
+const namesOf = (stmt: Reduction): string =>
+  resultsOf(stmt)
+    .map(({ name }) => name)
+    .join(', ')
 
 const checkLoaded = (name: string, value: Expr, loads: readonly ColumnLoad[], fail: Fail): void =>
   visit(value, (node) => {

@@ -43,7 +43,7 @@ describe('columns that are stored row by row', () => {
     const made = columnsOf(instance(shares(), 'f16'))
     expect(made).toMatchObject({ vec: 8, axes: [{ index: 'b' }], program: { parts: 8, column: { index: 's' } } })
     expect(made?.program.sequence).toMatchObject([
-      { kind: 'pass', reductions: [{ name: 'total' }] },
+      { kind: 'pass', reductions: [{ stmt: { name: 'total' } }] },
       { kind: 'stores', loop: { index: 'c' }, loads: [{ isWhole: true }], stores: [{ inChunks: true, isWhole: true }] },
     ])
     expect(columnProgramNames(made?.program ?? { sequence: [] })).toEqual(['k', 'x_s', 'total', 'c', 'x_s_2'])

@@ -57,7 +57,7 @@ describe('column programs', () => {
 
   it('compute shared values of several elements once', () => {
     const twice = columnsOf(instance(folded(call('mul', fold(load('x', r, c)), fold(load('x', r, c))))))
-    expect(twice?.program.sequence[0]).toMatchObject({ reductions: [{ monoid: 'sum' }] })
+    expect(twice?.program.sequence[0]).toMatchObject({ reductions: [{ stmt: { monoid: 'sum' } }] })
   })
 
   it('compute named values of a reduction after its pass', () => {
