@@ -129,5 +129,6 @@ export const byTurns: readonly (readonly string[])[] = [
     'test/models/llama_interleaved.simt.test.ts',
     'test/fuzz/sample.simt.test.ts',
     'test/export/choices.simt.test.ts',
+    'test/emit/column_merges.simt.test.ts',
   ],
 ]

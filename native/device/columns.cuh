@@ -18,8 +18,8 @@
 namespace heddle {
 
 /// The threads that reduce a tile of Lanes chunks, Slots to a chunk. `Divided`: a part of the rows for each block of a cluster; otherwise a
-/// thread keeps the parts apart itself. Either way it asks for the chunks of Parts rows before it needs the first.
-template <int Lanes, int Parts, bool Divided, int Slots = 32>
+/// thread keeps the parts apart itself. Either way it asks for the chunks of Parts * Each rows before it needs the first: `Each` of a part.
+template <int Lanes, int Parts, bool Divided, int Slots = 32, int Each = 1>
 struct ColumnTeam {
   static_assert(warp_lanes % Lanes == 0 || Slots == 1, "a warp has whole rows of chunks");
   /// A thread has all rows of its chunk, and nobody to wait for.
@@ -31,8 +31,8 @@ struct ColumnTeam {
   /// Partial results a thread keeps of each column.
   static constexpr int sums = Divided ? 1 : Parts;
   /// Rows of one round, and how many rows the next round is further.
-  static constexpr int loads = Parts;
-  static constexpr int round = Slots * Parts * (Divided ? Parts : 1);
+  static constexpr int loads = Parts * Each;
+  static constexpr int round = Slots * loads * (Divided ? Parts : 1);
 
   __device__ __forceinline__ int64_t tile() const { return blockIdx.x / blocks; }
   __device__ __forceinline__ int rank() const { return static_cast<int>(blockIdx.x % blocks); }
@@ -42,7 +42,7 @@ struct ColumnTeam {
   /// How many rows the load j of a round is behind its first.
   static constexpr __host__ __device__ int rows_before(int j) { return j * Slots * (Divided ? Parts : 1); }
   /// The partial result that load j belongs to.
-  static constexpr __host__ __device__ int sum_of(int j) { return Divided ? 0 : j; }
+  static constexpr __host__ __device__ int sum_of(int j) { return Divided ? 0 : j % Parts; }
   /// The one thread a chunk that stores what is computed once a column.
   __device__ __forceinline__ bool stores() const { return slot() == 0 && rank() == 0; }
 
@@ -242,10 +242,10 @@ int32_t launch_columns(const heddle_launch* queue, heddle_error* error, const ch
 /// Picks the team for so many columns of each of `outer` matrices, and has `run` launch it. Chunks of a tile fill whole cache lines; where
 /// such tiles and their clusters leave multiprocessors without work, tiles are half as wide. Where there are tiles for all of them,
 /// a block reduces all rows of its own.
-template <int Vec, int Parts, class Run>
+template <int Vec, int Parts, int Each = 1, class Run>
 int32_t choose_columns(Count outer, int64_t columns, Arguments& arguments, Run run) {
-  using Wide = ColumnTeam<8, Parts, false>;
-  using Narrow = ColumnTeam<4, Parts, false>;
+  using Wide = ColumnTeam<8, Parts, false, 32, Each>;
+  using Narrow = ColumnTeam<4, Parts, false, 32, Each>;
   const int64_t wide = arguments.work(outer * column_tiles<Wide, Vec>(static_cast<int>(columns)), 1);
   const int64_t narrow = arguments.work(outer * column_tiles<Narrow, Vec>(static_cast<int>(columns)), 1);
   if (arguments.status != HEDDLE_OK || wide == 0) return arguments.status;
@@ -256,19 +256,19 @@ int32_t choose_columns(Count outer, int64_t columns, Arguments& arguments, Run r
   const int64_t at_once = device_attribute(cudaDevAttrMultiProcessorCount);
   if (wide >= 2 * at_once) return run(Wide{}, wide);
   if (narrow >= at_once || device_attribute(cudaDevAttrComputeCapabilityMajor) < 9) return run(Narrow{}, narrow);
-  if (wide * Parts >= at_once + at_once / 4) return run(ColumnTeam<8, Parts, true>{}, wide);
-  return run(ColumnTeam<4, Parts, true>{}, narrow);
+  if (wide * Parts >= at_once + at_once / 4) return run(ColumnTeam<8, Parts, true, 32, Each>{}, wide);
+  return run(ColumnTeam<4, Parts, true, 32, Each>{}, narrow);
 #endif
 }
 
 /// The same for kernels that store every row, whose number alone tells how they are divided. Few are a thread's, which waits for nobody; of
 /// some, parts that none belongs to would cost registers, and so blocks at once.
-template <int Vec, int Parts, class Run>
+template <int Vec, int Parts, int Each = 1, class Run>
 int32_t choose_stored_columns(Count outer, int64_t columns, int64_t rows, Arguments& arguments, Run run) {
   using Few = ColumnTeam<64, Parts, false, 1>;
   constexpr int some = Parts < 2 ? Parts : 2;
-  if (rows > 32 * some) return choose_columns<Vec, Parts>(outer, columns, arguments, run);
-  if (rows > 4 * Parts) return choose_columns<Vec, some>(outer, columns, arguments, run);
+  if (rows > 32 * some) return choose_columns<Vec, Parts, Each>(outer, columns, arguments, run);
+  if (rows > 4 * Parts) return choose_columns<Vec, some, some == Parts ? Each : 1>(outer, columns, arguments, run);
   const int64_t tiles = arguments.work(outer * column_tiles<Few, Vec>(static_cast<int>(columns)), 1);
   return arguments.status != HEDDLE_OK || tiles == 0 ? arguments.status : run(Few{}, tiles);
 }

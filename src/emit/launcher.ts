@@ -161,7 +161,8 @@ function writeColumnLaunch(
   const stored = program.sequence.find((step) => step.kind === 'stores')
   const [choose, rows] =
     stored === undefined ? ['choose_columns', ''] : ['choose_stored_columns', `, ${expressionText(stored.loop.length, scope)}`]
-  writer.writeLine(`return heddle::${choose}<VEC, ${program.parts}>(${outer}, ${columns}${rows}, arguments, run);`)
+  const each = program.each === 1 ? '' : `, ${program.each}`
+  writer.writeLine(`return heddle::${choose}<VEC, ${program.parts}${each}>(${outer}, ${columns}${rows}, arguments, run);`)
 }
 
 function writeChoice(mapped: MappedKernel, program: RowProgram, scope: Scope, writer: CodeBlockWriter): void {

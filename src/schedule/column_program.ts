@@ -52,6 +52,8 @@ export interface ColumnProgram {
   readonly length: Expr
   /** Parts the rows are dealt out to: what a thread adds up apart, or the blocks of a cluster. It fixes the order of combination. */
   readonly parts: number
+  /** Chunks of each part that a thread loads before it needs the first. */
+  readonly each: number
   readonly sequence: readonly ColumnStep[]
 }
 

@@ -6,6 +6,8 @@ import type { Reduction } from './reduction.js'
 /** Partial results and chunks that several parts of a thread may hold in registers, and the most parts. */
 const heldValues = 64
 const mostParts = 8
+/** Chunks that a thread loads at once, at least: fewer leave memory idle. */
+const fewestLoads = 4
 /** Partial results of a single part: beyond them registers spill. */
 const mostRegisters = 192
 /** Words of results of a thread's columns: in 32 KiB a block has two buffers of them for each of its warps. */
@@ -34,10 +36,20 @@ export function widthWithRoom(sequence: readonly ColumnStep[], vec: number): num
   return width < fewestColumns ? undefined : width
 }
 
+/** Chunks that a thread loads of a row, in the walk that has the most. */
+const loadsOf = (sequence: readonly ColumnStep[]): number =>
+  Math.max(0, ...sequence.map((step) => (step.kind === 'pass' || step.kind === 'stores' ? step.loads.length : 0)))
+
+/** Chunks that a thread loads of each part at once: results of many fields leave it few parts, and memory answers late. */
+export function loadsOfPart(sequence: readonly ColumnStep[], parts: number): number {
+  let each = 1
+  while (each * parts * loadsOf(sequence) < fewestLoads) each *= 2
+  return each
+}
+
 /** Parts of a thread's rows: it holds the chunks of one walk and its partial results for each of them. */
 export function partsOf(sequence: readonly ColumnStep[], vec: number): number {
-  const loads = sequence.map((step) => (step.kind === 'pass' || step.kind === 'stores' ? step.loads.length : 0))
-  const held = Math.max(fieldsOf(sequence), ...loads)
+  const held = Math.max(fieldsOf(sequence), loadsOf(sequence))
   let parts = mostParts
   while (parts > 1 && parts * vec * held > heldValues) parts /= 2
   return parts

@@ -21,7 +21,7 @@ import { type ColumnAccess, columnAccess } from './column_access.js'
 import { chosen, conditionOf } from './column_condition.js'
 import { inLevels } from './column_levels.js'
 import type { ColumnLoad, ColumnProgram } from './column_program.js'
-import { partsOf, widthWithRoom } from './column_room.js'
+import { loadsOfPart, partsOf, widthWithRoom } from './column_room.js'
 import { isSimple, type Simple, walkedRows } from './column_rows.js'
 import { isHostExpr } from './host_expr.js'
 import type { Loop } from './normal.js'
@@ -127,8 +127,9 @@ function programOver(
   const stores = stored && { ...stored, stores: stored.stores.map((store) => access.stored(store, vec)) }
   const sequence = stores === undefined ? steps : [...steps, stores]
   const parts = partsOf(sequence, vec)
+  const each = loadsOfPart(sequence, parts)
   const axes = kernel.rows.filter((row) => row !== column && row !== walked)
-  return { kernel, axes, vec, program: { kind: 'columns', column, length: extentOf(column), parts, sequence } }
+  return { kernel, axes, vec, program: { kind: 'columns', column, length: extentOf(column), parts, each, sequence } }
 }
 
 /** The walk that stores rows, before it is known how many columns a chunk has. */

@@ -38,7 +38,8 @@ function ownVariantLines(mapped: MappedKernel): VariantLine[] {
     return [...tuned, { name: key, schedule: text(vec, program.threads), when: tuned.length === 0 ? 'always' : 'otherwise' }]
   }
   if (program.kind === 'columns') {
-    const schedule = `${vec} columns a thread, 32 threads a chunk, rows in ${program.parts} parts`
+    const atOnce = program.each === 1 ? '' : `, ${program.each} chunks of each at once`
+    const schedule = `${vec} columns a thread, 32 threads a chunk, rows in ${program.parts} parts${atOnce}`
     // Matches choose_stored_columns (native/device/columns.cuh).
     const few = program.sequence.some(({ kind }) => kind === 'stores') ? `; up to ${4 * program.parts} rows are a thread's` : ''
     const when = `always; the blocks of a cluster take a part each where tiles of columns are few${few}`

@@ -82,9 +82,10 @@ function checkSplit({ whole, before }: Split, last: Instance, fail: Fail): void 
 }
 
 /** Checks that chunks are whole packs, that every walk reduces or stores a value, and that it reads chunks only of rows that it loads. */
-function checkColumns({ sequence, parts }: ColumnProgram, vec: number, fail: Fail): void {
+function checkColumns({ sequence, parts, each }: ColumnProgram, vec: number, fail: Fail): void {
   if (vec < 4) fail(`chunks of ${vec} columns do not fill packs of results`)
   if (!Number.isInteger(Math.log2(parts)) || parts > 8) fail(`rows are dealt out to ${parts} parts`)
+  if (!Number.isInteger(Math.log2(each)) || each < 1 || parts * each > 8) fail(`${each} chunks of each part are loaded at once`)
   const walks = sequence.filter((step) => step.kind === 'pass')
   if (walks.length === 0) fail('a column program walks over no rows')
   for (const { reductions, loads, when } of walks) {

@@ -62,6 +62,19 @@ describe('reductions of columns by a monoid of an author', () => {
     expect(shape(reduced(merge('own', three)), 'f32')).toEqual([4, 4])
   })
 
+  it('load several chunks of each part where parts are few', () => {
+    const eachOf = (subject: Kernel) => columnsOf(instance(subject))?.program.each
+    expect(eachOf(reduced(merge('own', [f32(1), x])))).toBe(1)
+    expect(eachOf(reduced(merge('own', three)))).toBe(2)
+    expect(eachOf(reduced(merge('own', [x, ...three, ...three])))).toBe(4)
+    // Two inputs are two chunks of every row.
+    const both = merge('own', [f32(1), x, load('z', r, c)])
+    expect(eachOf({ ...reduced(both), tensors: [tensor('z', 'in', 'm n'), ...reduced(both).tensors] })).toBe(1)
+    expect(describeSchedule(mapKernel(instance(reduced(merge('own', three)))))).toContain(
+      'rows in 2 parts, 2 chunks of each at once',
+    )
+  })
+
   it('share a walk with other reductions, and name all their results', () => {
     const total: Stmt = {
       kind: 'reduce',

@@ -163,6 +163,7 @@ describe('column programs', () => {
     expect(() => verifyMapped(without({ loads: [] }), 'mapping')).toThrow('total reads x_c, which is not loaded')
     expect(() => verifyMapped(without({ reductions: [] }), 'mapping')).toThrow('a walk over rows reduces nothing')
     expect(() => verifyMapped({ ...mapped, program: { ...program, parts: 3 } }, 'mapping')).toThrow('3 parts')
+    expect(() => verifyMapped({ ...mapped, program: { ...program, each: 2 } }, 'mapping')).toThrow('2 chunks of each part')
     const ofColumns = { kind: 'element', type: 'f32', row: 'x_c', index: c } as const
     expect(() => verifyMapped(without({ when: call('lt', ofColumns, f32(1)) }), 'mapping')).toThrow('which rows count')
     expect(() => verifyMapped({ ...mapped, vec: 2 }, 'mapping')).toThrow('chunks of 2 columns')
