@@ -1,9 +1,9 @@
 // Reductions across rows. A thread owns a chunk of Vec neighbouring columns and walks rows; 32 threads of a block share a chunk and
 // divide the rows, and so do the blocks of a cluster where tiles of columns are few. Row r belongs to slot r mod 32 of part r / 32 mod
 // Parts. A slot of a part combines its rows in ascending order, the 32 slots of a part are combined pairwise, and the parts one after
-// the other: whether the parts are threads' own partial results or blocks changes no bit, nor does the number of columns. Kernels that
-// store rows behind that divide them in the same way, but for a few rows, which are a thread's. Files whose kernels reduce no columns do
-// not include this one.
+// the other: whether the parts are threads' own partial results or blocks changes no bit, nor does the number of columns. Monoids of
+// authors are combined in this order too: those of reductions are commutative, up to rounding. Kernels that store rows behind that
+// divide them in the same way, but for a few rows, which are a thread's. Files whose kernels reduce no columns do not include this one.
 #ifndef HEDDLE_COLUMNS_CUH
 #define HEDDLE_COLUMNS_CUH
 

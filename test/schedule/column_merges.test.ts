@@ -8,6 +8,7 @@ import { columnsOf } from '../../src/schedule/columns.js'
 import { describeSchedule } from '../../src/schedule/describe.js'
 import { mapKernel } from '../../src/schedule/map.js'
 import type { MappedKernel } from '../../src/schedule/mapped.js'
+import { notesOf } from '../../src/schedule/notes.js'
 import { verifyMapped } from '../../src/schedule/verify_mapped.js'
 import { axis, kernel, load, loadInt, tensor } from './fixtures.js'
 
@@ -135,6 +136,15 @@ describe('reductions of columns by a monoid of an author', () => {
     const other = call('select', call('eq', loadInt('id', r), i32(4)), x, f32(0))
     expect(whenOf(under(x, f32(0)), other)).toBeUndefined()
     expect(whenOf(under(x, f32(0)), call('select', call('lt', x, f32(0)), x, f32(0)))).toBeUndefined()
+  })
+
+  it('have no note on strided reads, which those without room keep', () => {
+    const kinds = (count: number) => {
+      const values = Array.from({ length: count }, () => x)
+      return notesOf(mapKernel(instance(reduced(merge('own', values))))).map(({ kind }) => kind)
+    }
+    expect(kinds(3)).toEqual([])
+    expect(kinds(17)).toContain('strided')
   })
 
   it.each<[string, Kernel]>([
