@@ -1,6 +1,6 @@
 /**
- * Compiles programs ahead of any run, each in its default configuration under every plan made for it. Storage forms that do not fit together are
- * then reported where specs are compiled, and the kernels that programs need between graphs are known.
+ * Compiles programs ahead of any run, each in its default configuration under every plan made for it. Incompatible storage forms are then reported
+ * when specs are compiled, and the kernels that programs need between graphs are known.
  */
 
 import type { PlannedGraphs } from '../emit/graphs.js'
@@ -22,18 +22,18 @@ export interface AheadProgram {
 
 export interface Ahead {
   readonly programs: readonly AheadProgram[]
-  /** Programs that a plan is made for but does not fit, with the reason, where it fits another. */
+  /** Errors of programs that a plan covers but does not compile for, if it compiles for another program. */
   readonly refused: readonly HeddleError[]
-  /** Every graph that one of them runs, including steps between graphs. */
+  /** Every graph that one of the programs runs, including conversions between graphs. */
   readonly graphs: readonly Graph[]
 }
 
-/** True for a plan that covers none of a program's layers: it is made for another. */
+/** True for the error of a plan that does not cover a program's layers: it is made for another program. */
 const isOther = (error: unknown): boolean => error instanceof HeddleError && error.code === 'plan.model'
 
 /**
- * @throws usage `program.*` for a program that cannot be built, `plan.form`, `plan.ragged` for a plan that fits none of the programs that it is
- * made for
+ * @throws usage `program.*` for a program that cannot be built, `plan.form`, `plan.ragged` for a plan that compiles for none of the programs that it
+ * covers
  */
 export function compileAhead(decls: readonly ProgramDecl[], planned: PlannedGraphs, conversions: readonly Conversion[]): Ahead {
   const built = decls.map((decl) => ({ decl, program: decl.of() }))

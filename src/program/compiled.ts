@@ -25,7 +25,7 @@ export interface ScaleAttr {
   readonly as: ScaleForm
 }
 
-/** One use of a graph. */
+/** One application of a graph. */
 export interface CompiledStep {
   readonly label: string
   /** Key into `graphs`. */
@@ -34,7 +34,7 @@ export interface CompiledStep {
   readonly weights: Names
   readonly outputs: Names
   readonly attrs: Readonly<Record<string, number | ScaleAttr>>
-  /** The graph's dimensions and type parameters in the program's; those of the same name are left out. */
+  /** The graph's dimensions and type parameters in terms of the program's; those that map to the same name are omitted. */
   readonly dims: Readonly<Record<string, Extent>>
   readonly types: Readonly<Record<string, DTypeRef>>
 }
@@ -44,7 +44,10 @@ export interface CompiledProgram {
   readonly plan: string
   /** Typical size of every dimension. */
   readonly dims: Readonly<Record<string, number>>
-  /** Axes of sequences of different lengths: `tokens` is the dimension with the number of rows without padding, `lengths` a value. */
+  /**
+   * Axes of sequences of different lengths: `tokens` is the dimension that counts the rows without padding, `lengths` the name of the value with the
+   * lengths.
+   */
   readonly ragged: readonly { readonly batch: Extent; readonly seq: Extent; readonly tokens: string; readonly lengths: string }[]
   readonly graphs: Readonly<Record<string, Graph>>
   readonly values: Readonly<Record<string, CompiledValue>>
@@ -52,7 +55,7 @@ export interface CompiledProgram {
   readonly inputs: readonly string[]
   /** Values of the results, by name. */
   readonly outputs: Names
-  /** `next` is the value that a state holds after a run; the earlier one if undefined. `cleared` states start as zeros. */
+  /** `next` is the value of a state after a run; if undefined, the state is unchanged. `cleared` states start as zeros. */
   readonly states: Readonly<Record<string, { readonly next?: string | undefined; readonly cleared: boolean }>>
   /** Tensors that a loader of the program supplies. */
   readonly weights: Readonly<Record<string, GraphValue>>

@@ -22,7 +22,7 @@ import {
 } from '../std/index.js'
 import { isFloat, isOver, printForm, type StorageForm, storedShape } from './storage_form.js'
 
-/** Input of a step: the value, or positions of the rows of its ragged axis. */
+/** Input of a step: the value itself, or one of the tensors that locate the rows of its ragged axis. */
 export type StepInput = 'value' | 'lengths' | 'starts' | 'sequences' | 'positions'
 
 /** A step that changes the storage form of a value. */
@@ -31,7 +31,7 @@ export interface Step {
   /** Steps that round cost more than those that only move. */
   readonly cost: number
   readonly graph: GraphDecl
-  /** By the names of the graph's inputs. */
+  /** Source of each input of the graph, by the input's name. */
   readonly inputs: Readonly<Record<string, StepInput>>
   readonly scales: Readonly<Record<string, ScaleForm>>
 }
@@ -39,7 +39,7 @@ export interface Step {
 const moving = 1
 const rounding = 100
 
-/** Steps from one form of a value to others. */
+/** Steps that convert a value from one form to another. */
 export function stepsFrom(
   value: ProgramValue,
   from: StorageForm,
@@ -92,7 +92,7 @@ function moved(value: ProgramValue, from: StorageForm, axis: RaggedAxis, ragged:
   return [{ to: { ...from, rows: 'padded', ragged: undefined }, cost: moving, graph: made, inputs, scales: {} }]
 }
 
-/** Applies an op to a value of any rank as a matrix, and restores the value's shape. */
+/** Applies an op to a value of any rank, flattened to a matrix, and restores the value's shape. */
 const onMatrix = (g: GraphBuilder, x: GraphTensor, shape: Shape, apply: (x: GraphTensor) => GraphTensor) => {
   const flat = printShape([multiplyExtents(shape.slice(0, -1)), ...shape.slice(-1)])
   const made = apply(printShape(shape) === flat ? x : g.view(x, flat))
@@ -126,7 +126,7 @@ const dequantised = ({ dtype }: ProgramValue, from: StorageForm, shape: Shape): 
   scales: { step: 'step' },
 })
 
-/** The step from a form by a project's conversion; undefined if the conversion does not take the form. */
+/** The step that applies a project's conversion to a form; undefined if the conversion does not accept the form. */
 function converted(value: ProgramValue, from: StorageForm, shape: Shape, { op, scales = {} }: Conversion): Step | undefined {
   const [[input, takes] = [], [output, gives] = []] = [Object.entries(op.inputs)[0], Object.entries(op.outputs)[0]]
   if (input === undefined || output === undefined || takes === undefined || gives === undefined) return undefined
@@ -156,8 +156,8 @@ function converted(value: ProgramValue, from: StorageForm, shape: Shape, { op, s
 }
 
 /**
- * The cheapest steps from one of several forms to another; undefined where none lead there.
- * @returns the first form, and the steps in order
+ * Cheapest sequence of steps from one of several forms to the wanted one; undefined if no sequence reaches it.
+ * @returns the initial form, and the steps in order
  */
 export function wayTo(
   value: ProgramValue,
@@ -180,7 +180,7 @@ export function wayTo(
   }
 }
 
-/** Positions of the rows of a ragged axis, from the lengths of its sequences; the number of tokens stays on the device. */
+/** Graph that locates the rows of a ragged axis from the lengths of its sequences; the number of tokens stays on the device. */
 export const placingGraph = ({ batch, tokens }: RaggedAxis) =>
   graph('packing', {
     inputs: { lengths: tensor('i32', printExtent(batch)) },

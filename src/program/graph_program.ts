@@ -1,5 +1,5 @@
 /**
- * A single graph as a program of one application. Callers that load, check or time programs then do the same with graphs, also under plans that
+ * A single graph as a program of one application. Callers that load, check or time programs thus handle graphs too, including those under plans that
  * change storage forms.
  */
 
@@ -8,12 +8,12 @@ import type { Graph, GraphValue, PackedRows, ValueId } from '../ir/graph.js'
 import type { Program, ProgramValue, ProgramValueId } from '../ir/program.js'
 import { printShape } from '../ir/shape.js'
 
-/** Input with the lengths of sequences, for a graph that has none and whose plan removes padding. */
+/** Name of the added input of sequence lengths, for a graph without one whose plan removes padding. */
 const lengthsName = 'lengths'
 
 /**
- * @param attrs values of its attributes
- * @param planned the graph as a plan rewrites it: where that removes padding, the program states which input holds the lengths of sequences
+ * @param attrs values of the graph's attributes
+ * @param planned the graph rewritten by a plan: if it removes padding, the program declares the input with the sequence lengths
  */
 export function programOf(graph: Graph, attrs: Readonly<Record<string, number>>, planned: Graph = graph): Program {
   const values: ProgramValue[] = []
@@ -64,7 +64,10 @@ export function programOf(graph: Graph, attrs: Readonly<Record<string, number>>,
   }
 }
 
-/** Name of the lengths input: the one that the plan's graph takes for it, else `lengths`, either the graph's own or a new one. */
+/**
+ * Name of the input of sequence lengths: the graph's input that the planned graph reads them from, else `lengths`, an input of the graph or a new
+ * one.
+ */
 function lengthsOf({ inputs, values }: Graph, planned: Graph, { batch, lengths }: PackedRows): string {
   const taken = Object.keys(planned.inputs).find((name) => planned.inputs[name] === lengths && Object.hasOwn(inputs, name))
   if (taken !== undefined) return taken

@@ -12,14 +12,14 @@ import { substitute, substituteShape, substituteType } from '../lang/program_mat
 
 type Ids = Readonly<Record<string, ValueId>>
 
-/** Output with the value that a state holds after a run. */
+/** Name of the output with a state's value after a run. */
 export const nextName = (state: string): string => `next ${state}`
 
-/** Name of an application's node in the graph. */
+/** Name of an application's node in the inlined graph. */
 export const inlinedName = (label: string, node: string): string => `${label}/${node}`
 
 /**
- * Inlines a program. Inputs are those of the program and its states; outputs are its results, and for each state the value it holds after a run.
+ * Inlines a program. Inputs are those of the program and its states; outputs are its results and the value of each state after a run.
  * @param sizes of dimensions, for attributes of nodes that are products of them
  */
 export function inlineProgram(program: Program, sizes: Readonly<Record<string, number>> = program.dims): Graph {
@@ -29,7 +29,7 @@ export function inlineProgram(program: Program, sizes: Readonly<Record<string, n
   const weightIds = Object.fromEntries(
     Object.entries(weights).map(([weight, value]): [string, ValueId] => [weight, values.push(value) - 1]),
   )
-  // Results of applications become values of graphs, so their readers read those.
+  // Results of applications are replaced by the values of the inlined graphs, so readers are redirected to these.
   const become = new Map<number, ValueId>()
   const idOf = (id: number): ValueId => become.get(id) ?? id
   for (const [i, node] of nodes.entries()) {
@@ -96,7 +96,7 @@ function inline(application: Application, { values, made, weightIds, idOf, becom
   for (const [output, id] of Object.entries(graph.outputs)) become.set(outputs[output] ?? -1, at(id))
 }
 
-/** An attribute in the program: a dimension that is one of the program stays a dimension; a product of several becomes a number. */
+/** An attribute in the program: a single dimension of the program stays a dimension; any other extent is evaluated to a number. */
 function attrOf(value: AttrValue, { attrs, dims }: Application, sizes: Readonly<Record<string, number>>): AttrValue {
   if (typeof value === 'number') return value
   if ('attr' in value) return getOwn(attrs, value.attr) ?? Number.NaN

@@ -1,7 +1,7 @@
 /**
- * Inserts conversions between the storage forms of a program's values. Each graph is taken as the plan rewrites it. Where it takes a value in a
- * form that does not exist, the steps to that form are inserted, once for each value. Values that the caller supplies come with or without
- * padding, as the first graph that reads them takes them.
+ * Inserts conversions between the storage forms of a program's values. Graphs are those that the plan rewrote. If a graph reads a value in a form
+ * that does not exist yet, the steps that convert the value are inserted; later readers share the result. By default, inputs have padding or not as
+ * their first reader expects.
  */
 import { concerning, usageError } from '../errors.js'
 import type { Graph, ScaleForm, ValueId } from '../ir/graph.js'
@@ -20,11 +20,9 @@ import { scaleSite } from './scale_site.js'
 import { formOf, printForm, raggedOf, type StorageForm, sameForm } from './storage_form.js'
 
 export interface CompileOptions {
-  /** Conversions between layouts, which plans of the project need between its graphs. */
+  /** Layout conversions of the project, for graphs that its plans store in different layouts. */
   readonly conversions?: readonly Conversion[]
-  /**
-   * True if inputs and results have padding, as the program declares them; otherwise they have the form of the graphs that read and make them.
-   */
+  /** True for inputs and results in the declared form, with padding; otherwise they have the form in which graphs read and compute them. */
   readonly asDeclared?: boolean
 }
 
@@ -43,7 +41,7 @@ class Insertion {
   readonly #forms: Forms
   readonly #graphs: PlanGraphs
   readonly #steps: CompiledStep[] = []
-  /** Known positions of rows, by ragged axis. */
+  /** Row positions that are computed already, by ragged axis. */
   readonly #placed = new Map<number, Rows>()
 
   constructor(program: Program, plan: ModelPlan, { conversions = [], asDeclared = false }: CompileOptions) {
@@ -111,7 +109,7 @@ class Insertion {
     })
   }
 
-  /** The plan's dimension of rows without padding, in the program's dimensions. */
+  /** The plan's dimension of rows without padding, mapped to the program's. */
   #tokens(application: Application, graph: Graph): Readonly<Record<string, Extent>> {
     const [name] = graph.packing?.tokens.dims ?? []
     if (name === undefined) return {}
@@ -119,7 +117,7 @@ class Insertion {
     return axis === undefined ? {} : { [name]: { factor: 1, dims: [axis.tokens] } }
   }
 
-  /** Value of an input with positions of rows that the plan has added. */
+  /** Value of an input of row positions, which the plan added to the graph. */
   #placing(application: Application, graph: Graph, id: ValueId, name: string): string {
     const { packing } = graph
     const what = (['lengths', 'starts', 'sequences', 'positions'] as const).find((placing) => packing?.[placing] === id)
@@ -195,7 +193,7 @@ class Insertion {
     return this.#inForm(id, { ...rows, store, layout }, `the results of ${this.#program.name}`)
   }
 
-  /** Name of a value in a form, which is made where it does not exist. */
+  /** Name of a value in a form; inserts conversions if the form does not exist. */
   #inForm(id: ProgramValueId, wanted: StorageForm, reader: string): string {
     const value = this.#forms.value(id)
     const made = this.#forms.of(id)

@@ -1,4 +1,4 @@
-/** Graphs of a program as a plan rewrites them, and their names in the compiled program. */
+/** Planned graphs of a program, and their names in the compiled program. */
 import { usageError } from '../errors.js'
 import { type Graph, outputsOf, type ValueId } from '../ir/graph.js'
 import type { ProgramValueId } from '../ir/program.js'
@@ -16,7 +16,7 @@ export class PlanGraphs {
     this.#plan = plan
   }
 
-  /** A graph as the plan rewrites it. @throws usage `program.graph` for two graphs of one name */
+  /** Returns the planned graph: the graph rewritten by the plan. @throws usage `program.graph` for two graphs of one name */
   planned(graph: Graph): Graph {
     const known = this.#planned.get(graph.name)
     if (known === undefined) {
@@ -32,7 +32,7 @@ export class PlanGraphs {
     return known.planned
   }
 
-  /** Name of a graph in the compiled program. Steps between forms of different shapes share a name, and get numbers. */
+  /** Name of a graph in the compiled program. Conversions of different shapes share a name and are numbered. */
   keyOf(graph: Graph): string {
     for (let twin = 1; ; twin++) {
       const key = twin === 1 ? graph.name : `${graph.name} ${twin}`
@@ -43,11 +43,11 @@ export class PlanGraphs {
   }
 }
 
-/** The name under which a graph takes or gives a value. */
+/** Name of a value among a graph's inputs or outputs. */
 export const nameOf = (values: Readonly<Record<string, ProgramValueId>>, id: ProgramValueId): string | undefined =>
   Object.keys(values).find((name) => values[name] === id)
 
-/** The node that makes a value, through views, or the input that the value is. */
+/** Name of the node that computes a value, ignoring views, or of the input if the value is one. */
 export function makerOf({ nodes, inputs }: Pick<Graph, 'nodes' | 'inputs'>, id: ValueId | undefined): string | undefined {
   const node = nodes.find((each) => id !== undefined && outputsOf(each).includes(id))
   if (node?.kind === 'view') return makerOf({ nodes, inputs }, node.input)

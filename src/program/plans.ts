@@ -1,6 +1,6 @@
 /**
- * Plans by name: `unfused`, and those whose planned graphs are in the manifest. To a model a plan rewrites its graphs: the same inputs, weights
- * and outputs, computed by other nodes. Programs are built from the rewritten graphs.
+ * Plans by name: `unfused`, and those whose planned graphs are in the manifest. A plan rewrites the graphs of a model: inputs, weights and outputs
+ * stay the same, but other nodes compute them. Programs are built from the rewritten graphs.
  */
 
 import type { PlannedGraphs } from '../emit/graphs.js'
@@ -9,9 +9,9 @@ import type { Graph } from '../ir/graph.js'
 
 export interface ModelPlan {
   readonly name: string
-  /** Rewrites a graph as this plan runs it. Graphs that the plan does not cover come back unchanged. */
+  /** Rewrites a graph by the plan. Returns graphs that the plan does not cover unchanged. */
   readonly rewrite: (graph: Graph) => Graph
-  /** True if the plan covers the graph of a name. */
+  /** True if the plan covers the graph with this name. */
   readonly covers: (graph: string) => boolean
 }
 

@@ -5,7 +5,7 @@ import { makerOf, nameOf, type PlanGraphs } from './plan_graphs.js'
 
 type Site = Pick<ScaleAttr, 'at' | 'site'>
 
-/** The site of a value: that of the first graph that takes it as int8, else of the one it is a result of; undefined if none quantises it. */
+/** Calibration site of a value: in the first graph that reads it as int8, else in the graph that computes it; undefined if no graph quantises it. */
 export function scaleSite({ nodes }: Program, graphs: PlanGraphs, id: ProgramValueId): Site | undefined {
   const applications = nodes.flatMap((node) => (node.kind === 'application' ? [node] : []))
   const taken = applications.flatMap((application) => known(graphs, application, nameOf(application.inputs, id)))
@@ -17,7 +17,7 @@ export function scaleSite({ nodes }: Program, graphs: PlanGraphs, id: ProgramVal
   return [...taken, ...given][0]
 }
 
-/** Calibration site of a value that an application reads or makes, if its graph has a scale of it. */
+/** Calibration site of a value that an application reads or computes, if its graph has a scale for it. */
 function known(graphs: PlanGraphs, { label, graph }: Application, site: string | undefined): readonly Site[] {
   const isScaled = Object.values(graphs.planned(graph).scales ?? {}).some((scale) => scale.site === site)
   return site !== undefined && isScaled ? [{ at: label, site }] : []

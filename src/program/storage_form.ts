@@ -1,4 +1,4 @@
-/** Storage form of a value: a plan decides it, and neighbouring graphs have to agree on it. */
+/** Storage form of a value. A plan determines it, and adjacent graphs must agree on it. */
 
 import type { Graph, PackedRows, ValueId } from '../ir/graph.js'
 import type { DTypeRef } from '../ir/kernel.js'
@@ -10,7 +10,7 @@ import { substitute, substituteType } from '../lang/program_match.js'
 export interface StorageForm {
   /** `packed`: rows of tokens are consecutive, without padding between sequences. */
   readonly rows: 'padded' | 'packed'
-  /** Position of the ragged axis of packed rows among the program's; undefined with padding. */
+  /** Index of the ragged axis of packed rows in the program's list; undefined with padding. */
   readonly ragged: number | undefined
   readonly store: DTypeRef
   readonly layout: string
@@ -24,10 +24,10 @@ export const printForm = ({ rows, store, layout }: StorageForm): string =>
 
 const floats: readonly string[] = ['f32', 'f16', 'bf16']
 
-/** A float type, or a type parameter, which stands for one. */
+/** True for a float type, and for a type parameter, which is one of them. */
 export const isFloat = (dtype: DTypeRef): boolean => typeof dtype !== 'string' || floats.includes(dtype)
 
-/** Position of the ragged axis of a packed graph's rows among the program's; -1 if the program has no such axis. */
+/** Index of the ragged axis of a packed graph's rows in the program's list; -1 if the program has no such axis. */
 export function raggedOf({ batch, seq }: PackedRows, { dims }: Application, axes: readonly RaggedAxis[]): number {
   return axes.findIndex((axis) => sameExtent(substitute(batch, dims), axis.batch) && sameExtent(substitute(seq, dims), axis.seq))
 }

@@ -3,7 +3,7 @@ import type { Graph } from '../ir/graph.js'
 import type { DTypeRef } from '../ir/kernel.js'
 import type { Extent } from '../ir/shape.js'
 
-/** One use of a graph in a program. Program values are named; a graph's inputs and outputs are wired through these names. */
+/** One application of a graph in a program. Program values are named; a graph's inputs and outputs are wired through these names. */
 export interface GraphApplication {
   /** Names the application in step labels: `layer0`. */
   readonly label: string
@@ -15,7 +15,7 @@ export interface GraphApplication {
   /** Graph output to program value. */
   readonly outputs: Readonly<Record<string, string>>
   readonly attrs: Readonly<Record<string, number>>
-  /** Dimensions and type parameters of the graph in the program's; those of the same name are omitted. */
+  /** The graph's dimensions and type parameters in terms of the program's; those that map to the same name are omitted. */
   readonly dims?: Readonly<Record<string, Extent>>
   readonly types?: Readonly<Record<string, DTypeRef>>
 }

@@ -1,6 +1,6 @@
 /**
- * Conversion between host arrays and the bytes of a tensor. Float types are Float32Array on the host, whatever their storage type. Every
- * rounding is to nearest, ties to even, as on the device. 64-bit integers are doubles here, which are exact up to 2^53.
+ * Conversion between host arrays and the bytes of a tensor. All float types are Float32Array on the host. Every rounding is to nearest, ties to even,
+ * as on the device. 64-bit integers are doubles here, which are exact up to 2^53.
  */
 import { usageError } from '../errors.js'
 import { type DType, dtypeInfo } from '../ir/dtype.js'
@@ -62,7 +62,7 @@ function decodeF16(bytes: Uint8Array, into?: ArrayBuffer): Float32Array {
 function decodeBf16(bytes: Uint8Array, into?: ArrayBuffer): Float32Array {
   const halves = halvesOf(bytes)
   const bits = new Int32Array(into ?? new ArrayBuffer(4 * halves.length), 0, halves.length)
-  // Two at a time if their alignment allows one load for both.
+  // Two values per load, if they are aligned.
   const pairs = halves.byteOffset % 4 === 0 ? new Int32Array(halves.buffer, halves.byteOffset, halves.length >>> 1) : undefined
   const paired = 2 * (pairs?.length ?? 0)
   if (pairs !== undefined) {
@@ -89,7 +89,7 @@ const codec8 = ({ round, values }: Float8): Codec<'f8e4m3'> & Codec<'f8e5m2'> =>
 const toInt64 = (value: number): bigint =>
   Number.isNaN(value) ? 0n : BigInt(Math.trunc(Math.max(-(2 ** 63), Math.min(value, 2 ** 63 - 1024))))
 
-/** Float32 bits to IEEE 754 binary16 bits. A NaN stays one and becomes quiet. */
+/** Float32 bits to IEEE 754 binary16 bits. A NaN becomes a quiet NaN. */
 function roundToF16(bits: number): number {
   const sign = (bits >>> 16) & 0x8000
   const magnitude = bits & 0x7fffffff
@@ -121,7 +121,7 @@ function widenF16(half: number): number {
   return sign | ((113 - shift) << 23) | ((fraction << (shift + 13)) & 0x7fffff)
 }
 
-/** Float32 bits to bfloat16 bits. A NaN stays one and becomes quiet. */
+/** Float32 bits to bfloat16 bits. A NaN becomes a quiet NaN. */
 function roundToBf16(bits: number): number {
   if ((bits & 0x7fffffff) > 0x7f800000) return (bits >>> 16) | 0x40
   return ((bits >>> 0) + 0x7fff + ((bits >>> 16) & 1)) >>> 16

@@ -1,8 +1,8 @@
 /**
- * Default plan of a model: the one with the fewest launches whose matmuls suit the device. With tensor cores, generated matmuls are as fast
- * as a library's, and fused ones are faster. Without them (float32, older GPUs, the CPU device) a library's are faster by far, so a generated
- * one counts as many launches. An int8 plan changes the computed values. It is the default only of models made for it: those with weights
- * stored as int8 and activations to be quantised at run time.
+ * Default plan of a model: the one with the fewest launches whose matmuls suit the device. With tensor cores, generated matmuls are as fast as those
+ * of a library, and fused ones are faster. Without them (float32, older GPUs, the CPU device), library matmuls are much faster, so a generated one
+ * counts as several launches. An int8 plan changes the computed values. It is the default only of models made for it: those with weights stored as
+ * int8 and activations to be quantised at run time.
  */
 import type { Manifest } from '../emit/manifest.js'
 import type { DType } from '../ir/dtype.js'
@@ -92,7 +92,7 @@ export function chooseAmong(plans: readonly string[], graphsOf: GraphsOf, choosi
 
 /** Plans that cover a model with matmuls of this kind, cheapest first. */
 function pricedPlans(plans: readonly string[], graphsOf: GraphsOf, { manifest, info, dtype }: Choosing, products: Products) {
-  // Tensor cores multiply int8 whatever the float storage type is.
+  // Tensor cores multiply int8 for every float storage type.
   const tensorCores = products === 'int8' || hasTensorCores(info, dtype)
   const fits = ({ graph }: PricedGraph): boolean => (products === 'int8' ? computesInt8(graph) : graph.int8 === undefined)
   const priced = plans.flatMap((name) => {

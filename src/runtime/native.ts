@@ -26,7 +26,7 @@ export interface NativeDeviceInfo {
   readonly id?: string
 }
 
-/** A piece of a device buffer. */
+/** A range of a device buffer. */
 export interface NativeSlice {
   readonly buffer: NativeBuffer
   readonly offset: number

@@ -1,6 +1,6 @@
 /**
- * Flattens a sequence of graphs into steps over storages: views become aliases, ops become bound kernels, einsums become strided matmuls,
- * states get their next values. Pure: no device is touched, so the result can be inspected and tested by itself.
+ * Flattens a sequence of graphs into steps over storages: views become aliases, ops become bound kernels, einsums become strided matmuls, states get
+ * their next values. Pure: no device is involved, so the result can be inspected and tested separately.
  */
 import { usageError } from '../errors.js'
 import type { DType } from '../ir/dtype.js'

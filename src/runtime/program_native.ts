@@ -1,4 +1,4 @@
-/** Flattened steps as the device runs them and as measurements describe them. */
+/** Converts flattened steps to device steps, and to descriptions for measurements. */
 import { abiType, type DType, dtypeInfo } from '../ir/dtype.js'
 import type { NativeEpilogue, NativeMatmul, NativeSlice, NativeStep } from './native.js'
 import type { StorageId } from './program_memory.js'

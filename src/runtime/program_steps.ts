@@ -56,7 +56,7 @@ export function kernelStep(
 }
 
 /**
- * Steps of a matmul: one, or one per index of the axes that no strides of a single matmul describe.
+ * Steps of a matmul: a single one, or one per index along the axes that the strides of a single matmul do not cover.
  * @throws usage `matmul.*` for a matmul that no strides describe, or whose sums may overflow int32
  */
 export function matmulSteps(
@@ -96,8 +96,8 @@ export function matmulSteps(
 }
 
 /**
- * Generated kernel of a matmul, if it was measured to be faster than the library's at this size. Its arguments are a, b and the result, m, n
- * and k. The CPU device takes it for the sizes of every architecture, so that it checks the kernel a GPU would run.
+ * Generated kernel of a matmul, if it was measured to be faster than the library's at this size. Its arguments are a, b and the result, m, n and k.
+ * The CPU device uses it for the sizes of every architecture, so that it checks the kernel that a GPU would run.
  */
 function measuredKernel(
   { generated }: NodeOf<'matmul'>,

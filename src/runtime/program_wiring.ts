@@ -13,7 +13,7 @@ import type { CompiledProgram, CompiledValue, ScaleAttr } from '../program/compi
 import type { GraphApplication } from './application.js'
 import type { StateDecl } from './states.js'
 
-/** Magnitude that quantises to 127, by the place and site that calibration recorded; undefined if unknown. */
+/** Magnitude that quantises to 127, by the application and the site that calibration recorded; undefined if unknown. */
 export type Amax = (at: string, site: string) => number | undefined
 
 /** Input of `buildProgram`, without sizes and types. */

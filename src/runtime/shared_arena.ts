@@ -1,6 +1,6 @@
 /**
- * Arena shared by programs that run one after the other: prompts of many lengths are read by many programs, and the next program does not need
- * the values that one leaves in the arena.
+ * Arena shared by programs that run one after the other: prompts of different lengths run in different programs, and no program needs the values that
+ * another one left in the arena.
  */
 import type { NativeBuffer, NativeDevice } from './native.js'
 

@@ -17,7 +17,7 @@ export interface StateDecl<D extends DType = DType> {
   readonly shape: readonly number[]
   /** Row-major if undefined. */
   readonly layout?: string
-  /** Initialised to zeros: for a state with unwritten elements that steps read, such as a cache whose rest is weighted by 0. */
+  /** Initialised to zeros: for a state with unwritten elements that steps read, such as a cache whose unwritten positions have weight 0. */
   readonly cleared?: boolean
 }
 

@@ -1,6 +1,6 @@
 /**
- * Algorithms of the matmul library that were measured to be faster than its first. They are looked up by the name of a matmul, and apply to
- * the device and the library version they were measured with. Others take the library's first, which a note reports.
+ * Algorithms of the matmul library that were measured to be faster than its default. They are looked up by the name of a matmul, and apply to the
+ * device and the library version they were measured with. Other devices and versions use the default, which a note reports.
  */
 import { dtypes } from '../ir/dtype.js'
 import type { TunedMatmul } from '../schedule/library_tuning.js'

@@ -11,7 +11,7 @@ export interface WeightSource {
   readonly name: string
   /** Tensors of the model, concatenated along their first axis. */
   readonly parts: readonly string[]
-  /** `int8`: each row quantised by itself; `steps`: the scale of each row, times `factor`. Undefined: unchanged. */
+  /** `int8`: quantised per row; `steps`: the scale of each row, times `factor`. Undefined: unchanged. */
   readonly made?: 'int8' | 'steps'
   readonly factor?: number
   /** Name of its storage layout. */

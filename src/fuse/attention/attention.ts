@@ -1,7 +1,7 @@
 /**
  * Derives an attention kernel from a group: two matmuls around a softmax. Ops that feed the matmuls become the address of each operand row, or an
- * expression that is computed while the row is loaded. Ops between the matmuls become the score of each pair and the key range. Ops that follow
- * become the address of each result row and the stored value.
+ * expression that is computed while the row is loaded. Ops between the matmuls become the score of each query and key, and the key range. Ops that
+ * follow become the address of each result row and the stored value.
  */
 import type { AttentionKernel } from '../../ir/template.js'
 import type { Derived } from '../rows/derive.js'

@@ -1,7 +1,7 @@
 /**
- * Derives decode attention: few queries over cached positions, together with the append of the current step. Any elementwise ops before the
- * queries are computed with them. Keys and values are rows of a cache, found through a table where beams share their past. Ops that replace
- * positions of the cache append a step. The kernel appends it in place, and attends to the step's rows as it computes them.
+ * Derives decode attention: few queries over cached positions, together with the append of the current step. Elementwise ops that compute the queries
+ * are fused into the kernel. Keys and values are rows of a cache, looked up through a table if beams share cached positions. Ops that replace
+ * positions of the cache append a step. The kernel appends the step in place, and attends to its rows as computed.
  */
 import type { Expr } from '../../ir/expr.js'
 import type { GraphNode } from '../../ir/graph.js'
@@ -65,7 +65,7 @@ export function deriveDecodeAttention(group: AttentionGroup, members: readonly M
   return { kernel, ...slots.bindings() }
 }
 
-/** An element of the queries, as the members before them compute it. */
+/** Element of the queries, with the members that compute it. */
 function queryOf(group: AttentionGroup): { readonly element: Expr; readonly members: readonly Member[] } {
   const { graph, name, scores, around, slots, layouts, roles } = group
   const { value, axes } = roles.query

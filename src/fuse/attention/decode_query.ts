@@ -1,6 +1,6 @@
 /**
- * Queries of decode attention as elements of heads. The ops before them, such as a bias, see rows of all heads. Here their element is split into
- * heads, so that queries are read from the same tensors, in the same shape, as keys and values of a step.
+ * Splits the queries of decode attention into heads. The ops that compute them, such as a bias, work on rows of all heads. Here, the columns of such
+ * a row are split into a head and its element, so that queries are read from the same tensors, in the same shape, as the step's keys and values.
  */
 import { call, dim, index } from '../../ir/build.js'
 import type { Expr } from '../../ir/expr.js'
@@ -15,7 +15,7 @@ import type { RoleOperand } from './roles.js'
 import type { Piece } from './slots.js'
 
 /**
- * The element of an operand that `members` compute. Its last two axes are a head and the element of the head.
+ * Element of an operand that `members` compute. The operand's last two axes are the head and its element.
  * @throws usage `plan.illegal` for members that are not elementwise, or read a row of heads at a computed position
  */
 export function elementOfHeads(group: AttentionGroup, members: readonly Member[], { value: id, axes }: RoleOperand): Expr {
@@ -43,7 +43,7 @@ export function elementOfHeads(group: AttentionGroup, members: readonly Member[]
   return slots.declare(piece, piece.value, undefined)
 }
 
-/** The role of a position in a row of all heads. */
+/** Index of a column in a row of all heads. */
 const column = 'column'
 
 /** Splits every axis of the piece that runs over the columns into heads and elements of a head. */

@@ -1,6 +1,6 @@
 /**
- * Derives one element of the ops around attention as an expression: addresses, scores and stored values come from their bodies. Operands, scores
- * and the output of an attention group are each derived separately.
+ * Derives an element of the ops around attention as an expression: addresses, scores and stored values follow from their bodies. Operands, scores and
+ * the output of an attention group are each derived separately.
  */
 import { HeddleError } from '../../errors.js'
 import { i32, index } from '../../ir/build.js'
@@ -34,7 +34,10 @@ export interface AttentionGroup {
   readonly slots: AttentionSlots
 }
 
-/** The only statement of ops, which stores `value`, with reductions inlined. @throws usage `plan.illegal` for ops with more statements */
+/**
+ * The single statement to which ops reduce, the store of `value`, with reductions inlined.
+ * @throws usage `plan.illegal` for ops with more statements
+ */
 export function storeOf(
   group: AttentionGroup,
   members: readonly Member[],
@@ -50,8 +53,8 @@ export function storeOf(
 }
 
 /**
- * The row program of members. A member that reduces rows makes them the rows of the program. Where later members run along other rows, as a cache
- * does after normed keys, each of their elements is computed alone, with a loop for the shared reduction.
+ * The row program of members. If a member reduces rows, these are the rows of the program. If later members run over other rows, such as a cache
+ * after normed keys, each of their elements is computed separately, with a loop for the shared reduction.
  */
 function derivedOf({ graph, name, layouts }: AttentionGroup, members: readonly Member[], value: ValueId): Derived {
   const derive = (of: readonly Member[]) => deriveKernel(graph, name, of, innerViews(graph, members), new Set([value]), layouts)
@@ -65,7 +68,7 @@ function derivedOf({ graph, name, layouts }: AttentionGroup, members: readonly M
   }
 }
 
-/** A member whose elements are each computed alone. Loops inside of expressions get names that no other member has. */
+/** A member with each element computed separately. Loops in expressions get names that are unique among members. */
 function alonePart(member: Member): Member | undefined {
   const { kernel, node } = member
   if (isElementwise(kernel)) return member
@@ -79,7 +82,7 @@ function alonePart(member: Member): Member | undefined {
   return { node, kernel: { ...kernel, body: [{ ...stmt, value }] } }
 }
 
-/** A kernel as one stored element: reductions become loops inside of it. Undefined for a kernel with any other construct. */
+/** Statement that stores one element of a kernel, with reductions as loops in its expression. Undefined for a kernel with any other construct. */
 function asElement(kernel: Kernel): StmtOf<'storeRow'> | undefined {
   const written = new Written()
   for (const stmt of kernel.body) {

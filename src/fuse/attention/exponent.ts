@@ -1,6 +1,6 @@
 /**
- * Exponentials of a softmax in any form: powers of another base, masked by 0, or with a factor on the distance from a row-uniform shift. Each is
- * brought to `exp(score - shift)`, of which only the score depends on the key.
+ * Normalises the exponentials of a softmax: powers of another base, exponentials masked by 0, and exponents with a factor on the distance from a
+ * row-uniform shift all become `exp(score - shift)`, where only the score depends on the key.
  */
 
 import { hiddenBelow } from '../../ir/attention_reference.js'
@@ -14,8 +14,8 @@ const negativeInfinity = constant('f32', Number.NEGATIVE_INFINITY)
 const isZero = (expr: Expr): boolean => expr.kind === 'const' && Number(expr.value) === 0
 
 /**
- * Rewrites `condition ? x / y : 0`, with a condition on the key, as `(condition ? x : 0) / y`. Undefined for other expressions than such
- * quotients and products.
+ * Rewrites `condition ? x / y : 0`, with a condition on the key, as `(condition ? x : 0) / y`. Undefined for expressions that are not such quotients
+ * or products.
  */
 export function maskedFactor(expr: Expr, loop: string): Expr | undefined {
   const [condition, kept, other] = expr.kind === 'call' && expr.fn === 'select' ? expr.args : []
@@ -47,7 +47,7 @@ export function exponentIn(expr: Expr): Expr | undefined {
   return undefined
 }
 
-/** The exponent as `score - shift`, of which only the score depends on the key. */
+/** Splits an exponent into `score - shift`, where only the score depends on the key. */
 export function shiftedScore(exponent: Expr, loop: string): { readonly score: Expr; readonly shift: Expr | undefined } {
   const shifts: Expr[] = []
   const score = peel(exponent, loop, shifts)
@@ -56,8 +56,8 @@ export function shiftedScore(exponent: Expr, loop: string): { readonly score: Ex
 }
 
 /**
- * The rest of a sum without the terms that hold reductions of the row; these are added to the list with the opposite sign. Other row-uniform
- * terms stay with the score, since its maximum has them too.
+ * Returns a sum without the terms that contain reductions of the row; adds these terms, negated, to the list. Other row-uniform terms stay with the
+ * score, since its maximum has them too.
  */
 function peel(expr: Expr, loop: string, shifts: Expr[]): Expr {
   const [a, b, c] = expr.kind === 'call' ? expr.args : []
@@ -96,7 +96,7 @@ function peel(expr: Expr, loop: string, shifts: Expr[]): Expr {
 const isHidden = (expr: Expr): boolean =>
   expr.kind === 'const' && expr.type === 'f32' && Number(expr.value) === Number.NEGATIVE_INFINITY
 
-/** Writes both kinds of mask alike: a hidden key is -Infinity. */
+/** Unifies the constants of masks: the score of a hidden key becomes -Infinity. */
 export const hidden = (expr: Expr): Expr =>
   rewrite(expr, (node) =>
     node.kind === 'const' && node.type === 'f32' && Number(node.value) <= hiddenBelow ? negativeInfinity : node,

@@ -1,8 +1,8 @@
 /**
- * Derives attention from a group in which one of two matmuls feeds the other. The main loop follows from the extents and the mask. As many
- * queries as keys are a sequence that attends to itself. Queries of which each attends further than the one before take the same loop, such as
- * the tokens of a prompt over a cache. One query, or any other number, is few queries over cached positions. A group that one loop refuses is
- * tried with the other.
+ * Derives attention from a group in which one of two matmuls feeds the other. The main loop follows from the extents and the mask. Equal extents of
+ * queries and keys are self-attention of a sequence. Queries that each attend further than the previous one, such as the tokens of a prompt after a
+ * cache, use the same loop. A single query, or any other number, is decode attention: few queries over cached positions. If one loop refuses a group,
+ * the other is tried.
  */
 import { HeddleError, usageError } from '../../errors.js'
 import { dim } from '../../ir/build.js'
@@ -24,7 +24,7 @@ import { AttentionSlots } from './slots.js'
 
 type Matmul = NodeOf<'matmul'>
 
-/** The operand of a matmul that another matmul makes, directly or through members; undefined if it makes neither. */
+/** The operand of `to` that depends on `from`, directly or through members; undefined if neither does. */
 export function fedOperand(graph: Graph, from: Matmul, to: Matmul, members: readonly Member[]): 'a' | 'b' | undefined {
   const around = new Surroundings(graph, members)
   const made = new Set<ValueId>([from.out, ...around.after(from.out).flatMap(({ node }) => outputsOf(node))])
@@ -46,7 +46,7 @@ export function deriveAttentionGroup(
     const slots = new AttentionSlots(graph)
     const roles = named(name, pair, isPlain, () => rolesOf(graph, pair, (extent) => dim(slots.dim(extent))))
     const group: AttentionGroup = { graph, name, scores, context, layouts, roles, around, slots }
-    // The trial of a score adds no parameters to the kernel.
+    // Slots of its own, so that the trial of a score adds no parameters to the kernel.
     const trial: AttentionGroup = { ...group, slots: new AttentionSlots(graph) }
     return { roles, scored: () => scoreOf(trial), run: () => how(group, members) }
   }
@@ -68,7 +68,7 @@ export function deriveAttentionGroup(
   throw isAttention ? refusedBy(name, reasons) : illegal(name, scores.name, context.name, noSoftmax)
 }
 
-/** Reason where nothing between two matmuls reduces a row: they are not attention, and no reason about attention would be true. */
+/** Reason if no op between two matmuls reduces a row: they are not attention, so a reason about attention would mislead. */
 const noSoftmax =
   'a kernel holds one matmul, or two with a softmax between them; nothing between these combines elements of a row'
 
@@ -82,7 +82,7 @@ function refusedBy(name: string, [first, second]: readonly HeddleError[]): Error
 }
 
 /**
- * True if the last key that a query attends to depends on the query. Undefined where the ops between the matmuls are refused.
+ * True if the last key that a query attends to depends on the query. Undefined if the ops between the matmuls are refused.
  * @param scored may refuse the group, as the loops will
  */
 function attendsFurther(scored: () => Pick<Masked, 'upper'>): boolean | undefined {

@@ -1,7 +1,7 @@
 /**
  * Masks of scores. In a score `condition ? kept : low`, with `low` below every score, the condition selects the keys that a query attends to.
- * Conditions that bound the key by a value which never falls as the query's position grows become the key range, so that whole tiles of keys are
- * skipped: causal masks, windows, lengths, prompts over a cache. The other conditions stay in the score, as -Infinity.
+ * Conditions that bound the key by a value that is non-decreasing in the query's position become the key range, so that whole tiles of keys are
+ * skipped: causal masks, windows, lengths, prompts after a cache. The other conditions stay in the score, as -Infinity.
  *
  *   score  j <= i && j < lengths[b] && documents[b, j] === documents[b, i] ? raw * factor : -1e30
  *   makes  range 0 <= j < min(i + 1, lengths[b]),  score documents[b, j] === documents[b, i] ? raw * factor : -Infinity
@@ -17,12 +17,12 @@ import { freeNames } from '../../ir/walk.js'
 
 export interface Masked {
   readonly score: Expr
-  /** Bounds of the keys, none of which falls as `i` grows; there may be none. */
+  /** Bounds of the keys, each non-decreasing in `i`; may be empty. */
   readonly lower: readonly Expr[]
   readonly upper: readonly Expr[]
 }
 
-/** Splits masks off a score, an expression of `raw`, `b`, `h`, `i` and `j`. */
+/** Separates the masks from a score, an expression of `raw`, `b`, `h`, `i` and `j`. */
 export function takeMasks(score: Expr): Masked {
   const conditions: Expr[] = []
   const kept = strip(score, conditions)
@@ -40,7 +40,7 @@ export function takeMasks(score: Expr): Masked {
   return { score: call('select', condition, kept, constant('f32', Number.NEGATIVE_INFINITY)), lower, upper }
 }
 
-/** The range that bounds leave of at most `keys` keys. */
+/** Key range within the bounds: from 0 without a lower bound, to `keys` without an upper one. */
 export const rangeOf = ({ lower, upper }: Pick<Masked, 'lower' | 'upper'>, keys: Expr): KeyRange => ({
   lower: lower.length === 0 ? i32(0) : lower.reduce((left, right) => call('maximum', left, right)),
   upper: upper.length === 0 ? keys : upper.reduce((left, right) => call('minimum', left, right)),
@@ -49,7 +49,7 @@ export const rangeOf = ({ lower, upper }: Pick<Masked, 'lower' | 'upper'>, keys:
 const isLow = (expr: Expr): boolean => expr.kind === 'const' && expr.type === 'f32' && Number(expr.value) <= hiddenBelow
 const isZero = (expr: Expr): boolean => expr.kind === 'const' && Number(expr.value) === 0
 
-/** The score where all of its conditions hold; adds these to the list. */
+/** The score if all of its conditions hold; adds the conditions to the list. */
 function strip(score: Expr, conditions: Expr[]): Expr {
   if (score.kind !== 'call') return score
   const [a, b, c] = score.args
@@ -112,7 +112,7 @@ interface Bound {
   readonly value: Expr
 }
 
-/** The bound of the key from a comparison of integers, if it never falls as `i` grows. */
+/** Bound of the key that a comparison of integers states, if it is non-decreasing in `i`. */
 function boundOf(condition: Expr): Bound | undefined {
   if (condition.kind !== 'call') return undefined
   if (condition.fn === 'or') return either(condition)

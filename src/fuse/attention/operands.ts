@@ -46,11 +46,11 @@ export function operandOf(group: AttentionGroup, { value, axes }: RoleOperand, p
   }
 }
 
-/** Reason to refuse a layout other than row-major for a value that no node of the group lays out: the layout is known by name only. */
+/** Reason to refuse a value that is not row-major if no node of the group declares its layout: only the layout's name is known then. */
 export const unknownLayout = (layout: string): string =>
   `a value in layout ${layout} needs the node that makes or reads it in the group`
 
-/** A row that a loop over positions strides through, or else an element that is looked up, or computed, by itself. */
+/** A row, if rows of consecutive positions are strided; otherwise an element that is gathered or computed individually. */
 function rowOrElement({ slots }: AttentionGroup, element: Expr, position: string): RowOperand {
   const row = element.kind === 'load' ? rowAt(element.tensor, element.indices) : undefined
   if (row !== undefined && isStrided(row, position, slots.layoutOf(row.tensor))) return row

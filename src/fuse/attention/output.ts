@@ -1,5 +1,5 @@
 /**
- * The end of an attention group: ops that lay out its result, an optional packing, and one chain of elementwise ops on the stored value, such as
+ * The output of an attention group: ops that lay out the result, optional packing, and one chain of elementwise ops on the stored value, such as
  * rounding to int8. A chain that only moves elements leaves results unchanged.
  */
 import { call, dim, i32, index, local } from '../../ir/build.js'
@@ -133,7 +133,7 @@ function laidOut(group: AttentionGroup, members: readonly Member[], value: Value
   const stored = inRoles(stmt.value)
   if (stored.type !== 'f32') throw refusal(group, members, 'attention stores floats and int8, not other integers')
   const places = placesOf(stmt)
-  // Ops that see adjacent axes of rows as one store them unchanged.
+  // Ops that only merge adjacent axes of rows leave the addresses of results unchanged.
   const asRead = places.length === first.indices.length && places.every((place, at) => equalExprs(place, first.indices[at]))
   return asRead ? { shape, places: roles.result, stored } : { shape: output.shape, places: places.map(inRoles), stored }
 }

@@ -7,7 +7,7 @@ import { isUsed } from '../space/members.js'
 import { equalExprs } from '../space/positions.js'
 import { illegal, type Member } from '../space/space.js'
 
-/** The members of a group among the nodes of its graph. */
+/** Members of a group that precede or follow a value in its graph. */
 export class Surroundings {
   readonly #graph: Graph
   readonly #members: readonly Member[]
@@ -17,7 +17,7 @@ export class Surroundings {
     this.#members = members
   }
 
-  /** The value before the views that made it. */
+  /** The value that a chain of views starts from. */
   through(id: ValueId): ValueId {
     const view = this.#graph.nodes.find((node) => node.kind === 'view' && node.out === id)
     return view?.kind === 'view' ? this.through(view.input) : id
@@ -37,7 +37,7 @@ export class Surroundings {
     return found
   }
 
-  /** Members that make a value, directly or through others. */
+  /** Members that compute a value, directly or through others. */
   before(id: ValueId): Member[] {
     const wanted = new Set<ValueId>([id])
     const found: Member[] = []
@@ -52,7 +52,7 @@ export class Surroundings {
   }
 }
 
-/** Refuses attention with an inner value that is needed outside, apart from its `results`. */
+/** Refuses attention with an inner value, other than its `results`, that is used outside the group. */
 export function checkInner(graph: Graph, group: string, nodes: readonly GraphNode[], results: readonly ValueId[]): void {
   const inside = new Set(nodes)
   const last = nodes.find((node) => outputsOf(node).some((id) => id === results[0]))?.name ?? ''
@@ -78,7 +78,7 @@ export function checkClaimed(
     throw illegal(group, left.node.name, scores.name, 'it is neither before, between nor after the two matmuls')
 }
 
-/** Strips `position < limit ? x : 0`, and every inner choice with the same condition. */
+/** Strips `position < limit ? x : 0`, and every inner `select` with the same condition. */
 export function unguard(expr: Expr, position: string): { readonly row: Expr; readonly limit: Expr | undefined } {
   const [condition, kept, other] = expr.kind === 'call' && expr.fn === 'select' ? expr.args : []
   const [at, limit] = condition?.kind === 'call' && condition.fn === 'lt' ? condition.args : []

@@ -1,7 +1,7 @@
 /**
- * The past that decode attention reads, and the group's append to it. A cache is read row by row, or through a table with the owner of each
- * position's row. A row may be integers times a scale of its own, which then multiplies scores and weights. Keys and values are each derived
- * separately.
+ * The cached keys or values that decode attention reads, and the group's append to the cache. A cache is read row by row, or through a table with the
+ * owner of each position's row. Rows may be integers with one scale per row, which then multiplies scores and weights. Keys and values are each
+ * derived separately.
  */
 import { call, i32, index, local } from '../../ir/build.js'
 import type { Expr, ExprOf } from '../../ir/expr.js'
@@ -29,7 +29,7 @@ export interface DecodeStep {
 export interface DecodePast {
   /** The sequence that owns the row of position `j` of sequence `b`. */
   readonly owner: Expr
-  /** Number of consecutive query heads that attend to one head of the past; undefined where all do. `h` below is that head. */
+  /** Number of consecutive query heads that share one cached head; undefined if all do. `h` below is the cached head. */
   readonly shared: Expr | undefined
   /** The row in memory of position `j` of the local `owner`. */
   readonly access: CacheAccess
@@ -78,7 +78,7 @@ export function pastOf(group: AttentionGroup, { value: id, axes }: RoleOperand, 
   }
 }
 
-/** Reason why the past of a matmul is not read in one row per position, in the axes that the matmul names. */
+/** Reason why a matmul's cached operand is not read in one row per position, in terms of the matmul's axes. */
 function notInRows(id: ValueId, axes: readonly Expr[], { name, subscripts, a }: NodeOf<'matmul'>): string {
   const written = subscripts[a === id ? 'a' : 'b']
   const at = axes.findIndex((axis) => equalExprs(axis, index('c')))
@@ -90,7 +90,7 @@ function notInRows(id: ValueId, axes: readonly Expr[], { name, subscripts, a }: 
   return `${name} reads the past as "${written.join(' ')}": ${rows}, so store it with ${along} last, as "${wanted}"`
 }
 
-/** Splits an element of a row into the value read and a factor that is uniform over the row. */
+/** Splits an element of a row into the loaded value and a factor that is uniform over the row. */
 function inSteps(element: Expr): { readonly row: Expr; readonly scale: Expr | undefined } {
   const factors: Expr[] = []
   const take = (expr: Expr): void => {
@@ -104,7 +104,7 @@ function inSteps(element: Expr): { readonly row: Expr; readonly scale: Expr | un
   return { row, scale: more.reduce((left, right) => call('mul', left, right), first) }
 }
 
-/** The scale of a row in terms of its owner. @param refuse makes the error: a scale that depends on the query has no row */
+/** The scale of a row in terms of its owner. @param refuse makes the error for a scale that depends on more than the row */
 function ofOwner(scale: Expr, owner: Expr, refuse: (reason: string) => Error): Expr {
   const known = rewrite(scale, (node) => (equalExprs(node, owner) ? local('owner', 'i32') : node))
   const other = [...freeNames(known)].find((name) => !['owner', 'h', 'j'].includes(name))
@@ -112,7 +112,7 @@ function ofOwner(scale: Expr, owner: Expr, refuse: (reason: string) => Error): E
   return known
 }
 
-/** Rewrites an element of heads that share it as one of the shared head: `h idiv q` becomes `h`. */
+/** Rewrites an element that query heads share in terms of the shared head: `h idiv q` becomes `h`. */
 function sharedBy(element: Expr): { readonly element: Expr; readonly shared: Expr | undefined } {
   if (!freeNames(element).has('h')) return { element, shared: undefined }
   let by: Expr | undefined
@@ -142,7 +142,7 @@ function placed(expr: Expr): { readonly place: Expr; readonly replaced: Expr; re
   return undefined
 }
 
-/** The step that the group's own append puts into the cache. It stores in its own row the value that attention reads for the owner. */
+/** The step that the group itself appends to the cache. Checks that the stored value is the one that attention reads for the owner. */
 function stepOf(
   group: AttentionGroup,
   members: readonly Member[],
@@ -164,7 +164,7 @@ function stepOf(
   const isSame =
     own !== undefined &&
     equalExprs(own.place, place) &&
-    // Rows that belong to other sequences need the places of those too.
+    // Rows that other sequences own would need the positions of those sequences.
     (freeNames(place).size === 0 || equalExprs(owner, index('b'))) &&
     !freeNames(own.replaced).has('j') &&
     equalExprs(substitute(own.replaced, new Map([['b', owner]])), replaced) &&

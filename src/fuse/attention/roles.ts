@@ -1,7 +1,7 @@
 /**
- * Roles of the axes of two matmuls that may be attention. Roles follow from the subscripts alone, whatever the names and the order of axes. The
- * axis of the scores that the second matmul sums over is that of the keys. Axes in both operands of the first matmul are batches; the other axes
- * of the query are its positions.
+ * Roles of the axes of two matmuls that may be attention. Roles follow from the subscripts alone, independent of the names and the order of axes. The
+ * axis of the scores that the second matmul sums over is that of the keys. Axes in both operands of the first matmul are batches; the other axes of
+ * the query are its positions.
  */
 import { call, i32, index } from '../../ir/build.js'
 import type { Expr } from '../../ir/expr.js'
@@ -15,7 +15,7 @@ type Matmul = NodeOf<'matmul'>
 export interface MatmulPair {
   readonly scores: Matmul
   readonly context: Matmul
-  /** The operand of `context` that is made from `scores`. */
+  /** The operand of `context` that is computed from `scores`. */
   readonly weights: 'a' | 'b'
 }
 
@@ -53,7 +53,7 @@ interface AxisRoles {
   readonly query: 'a' | 'b'
   readonly key: 'a' | 'b'
   readonly values: 'a' | 'b'
-  /** Name in the first matmul of each axis of the weights. */
+  /** Axes of the weights: names in the second matmul to names in the first. */
   readonly scored: ReadonlyMap<string, string>
   /** Axes of keys, of elements of queries and keys, of elements of values, and of positions of queries. */
   readonly j: string

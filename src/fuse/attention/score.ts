@@ -1,6 +1,6 @@
 /**
- * The ops between the two matmuls of attention, whatever their form and names. The members are merged into one row program, as in any group, and
- * the softmax is read off that program.
+ * Derives the score from the ops between the two matmuls of attention, independent of their form and names. The members are merged into one row
+ * program, as in any group, and the softmax is recognised in that program.
  */
 import { index, local } from '../../ir/build.js'
 import type { Expr } from '../../ir/expr.js'

@@ -39,7 +39,7 @@ export class AttentionSlots {
     this.#graph = graph
   }
 
-  /** The dimension of an extent. */
+  /** Name of the kernel's dimension for an extent. */
   dim(extent: Extent | undefined): string {
     if (extent === undefined) throw new Error('internal: an axis of attention without an extent')
     const key = printExtent(extent)

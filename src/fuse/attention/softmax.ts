@@ -1,7 +1,7 @@
 /**
- * Reads a softmax off the row program between two matmuls. The rule is algebra, not a list of names. Every value that depends on all keys is
- * either the maximum of a score, or a sum over keys of `exp(score - shift)`. The weights are that exponential times a row-uniform factor. Then
- * sums can be carried over tiles of keys, and one divisor per row remains.
+ * Recognises a softmax in the row program between two matmuls. The rule is algebra, not a list of names. Every value that depends on all keys is
+ * either the maximum of a score, or a sum over keys of `exp(score - shift)`. The weights are that exponential times a row-uniform factor. Sums can
+ * then be accumulated over tiles of keys, and one divisor per row remains.
  *
  *   top = max_j t(j), total = sum_j exp(t(j) - top), weights exp(t(j) - top) / (total + exp(sink[h] - top))
  *   makes  score t(j), denominator total + exp(sink[h] - top)
@@ -85,7 +85,7 @@ function writtenOut(
   return { reductions, weight: written.out(store.value) }
 }
 
-/** The weight as `exp(exponent) / over`, of which only the exponent depends on the key. */
+/** The weight as `exp(exponent) / over`, where only the exponent depends on the key. */
 function factors(weight: Expr, loop: string): { readonly exponent: Expr; readonly over: Expr | undefined } {
   const above: Expr[] = []
   const below: Expr[] = []
@@ -131,13 +131,13 @@ function denominatorOf(
   const isTop = (expr: Expr | undefined): boolean => expr !== undefined && isSameForm(expr, top)
   const values = new Map<string, Expr>()
   const inTops = (expr: Expr | undefined): Expr | undefined => (expr === undefined ? undefined : substitute(expr, values))
-  /** Sums of exactly the weights' own exponentials: dividing by one of them needs no shift. */
+  /** Reductions that sum exactly the exponentials of the weights: the shift cancels in a division by one of them. */
   const own = new Set<string>()
-  /** Reductions that have no value here, with the reason: as shifts they may cancel. */
+  /** Reductions that `top` and `total` do not express, with the reason. They are allowed as shifts that cancel. */
   const others = new Map<string, string>()
   for (const { name, monoid, value } of reductions) {
     if (monoid === 'max') {
-      // A maximum of another value may still be a shift that cancels; it has no value here.
+      // The maximum of another value is only allowed as a shift that cancels.
       if (isSameForm(hidden(value), hidden(score))) values.set(name, top)
       else others.set(name, 'the maximum is not that of the exponentiated scores, and the weights do not cancel it')
       continue
@@ -159,7 +159,7 @@ function denominatorOf(
     }
     values.set(name, isTop(shifted) ? total : call('mul', total, exponential(top, shifted)))
   }
-  // Weights over a multiple of their own sum: the shift is in both and cancels, whatever its value.
+  // Weights divided by a multiple of their own sum: the shift cancels, independent of its value.
   const cancels = over !== undefined && isMultipleOf(over, own)
   if (cancels) return known(substitute(over, new Map([...values, ...[...own].map((name) => [name, total] as const)])), others)
   const [divisor, by] = [inTops(over), inTops(shift)]
@@ -168,7 +168,7 @@ function denominatorOf(
   const made = whole ?? { kind: 'const', type: 'f32', value: 1 }
   const lost = reasonIn(made, others)
   if (lost === undefined) return made
-  // The weights and every term of their divisor have the same shift once: it cancels, whatever its value.
+  // The weights and every term of their divisor contain the same shift once: it cancels, independent of its value.
   if (over === undefined || shift === undefined) throw new NoSoftmax(lost)
   const terms = reshifted(over, shift, (score) => (score === undefined ? unshifted : call('mul', call('exp', score), unshifted)))
   if (!isMultipleOf(terms, new Set([...own, unshifted.name]))) throw new NoSoftmax(lost)

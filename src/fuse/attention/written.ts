@@ -1,6 +1,6 @@
 /**
- * Inlines the intermediate values of a row program. Where attention reads elements or a softmax off a body, scalars and elements of rows become
- * the expressions they stand for.
+ * Inlines the intermediate values of a row program. Before elements or a softmax are recognised in a body, scalars and elements of rows are replaced
+ * by the expressions that define them.
  */
 import type { Expr } from '../../ir/expr.js'
 import type { StmtOf } from '../../ir/kernel.js'
