@@ -16,7 +16,7 @@ export const selfAttentionNodes = [
   'context',
 ] as const
 
-/** From queries with their bias to the merged heads. */
+/** Nodes from the query bias to the merged heads. */
 export const crossAttentionNodes = [
   'crossQueryHeads',
   'crossScores',

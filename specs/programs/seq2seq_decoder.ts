@@ -73,7 +73,7 @@ const request = {
   seedsHigh: rows.i32,
 } as const
 
-/** There are as many steps as words after the start token, whose place is 0. */
+/** One step per token after the start token, which is at position 0. */
 const counted = false
 const dims = { rows: 'b*w', places: 's', banned: 'x', forced: 'f', counted } as const
 

@@ -25,7 +25,7 @@ export type CheckpointTensor = FileTensor | StoredTensor
 
 const storedAs: Readonly<Partial<Record<ElementType, FloatType>>> = { F32: 'f32', F16: 'f16', BF16: 'bf16' }
 
-/** Non-finite values that a tensor may have: a bias of logits may exclude words by -Infinity. */
+/** Non-finite values that a tensor may have: a bias of logits may exclude tokens by -Infinity. */
 export type Allowed = 'finite' | 'finite or -Infinity'
 
 /**

@@ -8,7 +8,7 @@ import { type CodeOf, usageError } from '../errors.js'
 export class HeaderTooShort extends Error {}
 
 const maxText = 2 ** 26
-/** Limit on entries of all lists together: the largest vocabularies have half a million words and merges. */
+/** Limit on entries of all lists together: the largest vocabularies have half a million tokens and merges. */
 const maxItems = 2 ** 23
 
 /** A cursor over the header with checked reads. */

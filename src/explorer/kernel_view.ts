@@ -52,8 +52,8 @@ function namesBound(value: unknown, into: Set<string>): void {
 const mentions: ReadonlySet<string> = new Set(['dim', 'attr', 'index', 'local'])
 
 /**
- * Names of tensors, attributes and values of a kernel. Lines are linked by their source places. Lines without places, such as declarations
- * of tensors, are linked by these names, which come from bodies and are preserved by passes and the emitter.
+ * Names of tensors, attributes and values of a kernel. Lines are linked by their source locations. Lines without locations, such as declarations of
+ * tensors, are linked by these names, which come from bodies and are preserved by passes and the emitter.
  */
 export function namesOf(kernel: Kernel | TemplateKernel): string[] {
   const found = new Set<string>()

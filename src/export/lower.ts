@@ -100,7 +100,7 @@ const typesOf = ({ values, weights, graphs }: CompiledProgram, dtype: DType): Re
     ),
   )
 
-/** Every tensor that an application reads, without duplicates. Dimensions of weights are fixed, so any sizes of the others do. */
+/** Every tensor that an application reads, without duplicates. Weights have fixed dimensions only, so the sizes of open dimensions do not matter. */
 function weightsOf(
   { wired, compiled, layouts, tensors = {} }: LowerOptions,
   dims: Sizes,

@@ -63,7 +63,7 @@ const isModelProgram = (name: string): name is SingleProgram =>
   Object.hasOwn(openSettings, name) && name !== 'llama' && name !== 'seq2seq'
 
 export interface ExportedModel extends Pick<LowerOptions, 'compiled' | 'wired' | 'dims'> {
-  /** The weights as a plan reads them, by the names of the exported program. */
+  /** The weights, prepared for a plan, by the names of the exported program. */
   prepared(layouts: Layouts): Readonly<Record<string, Weight>>
 }
 

@@ -99,7 +99,7 @@ const mapped = <T>(record: Readonly<Record<string, T>>, change: (value: T) => T)
   Object.fromEntries(Object.entries(record).map(([name, value]) => [name, change(value)]))
 
 /**
- * Facts without the dimensions that nothing else names, where these follow from others.
+ * Facts without the auxiliary dimensions, if these follow from others.
  * @param unused dimensions that no tensor and no body has
  * @param used dimensions that a tensor or the body has
  * @returns the facts, and the removed dimensions

@@ -18,7 +18,7 @@ export const guarded = ({ scope, level, guards = [] }: Place, ...more: readonly 
   guards: [...guards, ...more],
 })
 
-/** True if the guards of a place keep an index in [0, extent). */
+/** True if the guards of an expression keep an index in [0, extent). */
 export const isGuarded = (name: string, extent: string, { guards = [] }: Place, lowering: Lowering): boolean =>
   guards.some(({ condition, holds }) => implies(condition, holds, name, extent, lowering))
 

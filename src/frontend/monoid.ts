@@ -1,6 +1,6 @@
 /**
- * User monoids in a body: `linear.scan(n, (t) => ({ ... }))` becomes one statement, whose fields are rows or scalars. The declaration is
- * read at its definition; the monoid laws are checked at each use, on elements as the body makes them.
+ * User monoids in a body: `linear.scan(n, (t) => ({ ... }))` becomes one statement, whose fields are rows or scalars. The declaration is read at its
+ * definition; the monoid laws are checked at each use, on elements that the body produces.
  */
 import { Node } from 'ts-morph'
 import { coerce, local } from '../ir/build.js'

@@ -29,7 +29,7 @@ function usedBy(kernel: Kernel): ReadonlySet<string> {
   return used
 }
 
-/** Refuses names that the signature declares and nothing uses. */
+/** Refuses names that the signature declares but does not use. */
 function checkUnused(signature: Signature, kernel: Kernel, used: ReadonlySet<string>, refusals: Refusals): void {
   const declared: readonly (readonly [string, readonly string[]])[] = [
     ['input', kernel.tensors.filter((tensor) => tensor.access === 'in').map((tensor) => tensor.name)],

@@ -55,7 +55,7 @@ function expectLength(length: Expr, { tensor, node }: Site, hint: string): void 
 
 const lastDim = ({ dims }: TensorParam): string => dims.at(-1) ?? ''
 
-/** A value as the output stores it. */
+/** A value, converted to the storage of an output. */
 function converted(expr: Expr, { tensor, node, types }: Site): Expr {
   const type = scalarOf(tensor, types)
   const value =

@@ -1,6 +1,6 @@
 /**
- * Rules for the nodes of a group in their graph: no path leaves the group and comes back, and something reads its results. Checked before the
- * group is derived.
+ * Rules for the nodes of a group in their graph: no path leaves and re-enters the group, and its results are used. Checked before the group is
+ * derived.
  */
 import { usageError } from '../errors.js'
 import { type Graph, type GraphNode, inputsOf, type NodeOf, outputsOf, type ValueId } from '../ir/graph.js'
@@ -8,7 +8,7 @@ import { illegal } from './space/space.js'
 
 type GroupNode = NodeOf<'op'> | NodeOf<'matmul'>
 
-/** Refuses a path that leaves the group and comes back: the fused node would wait for itself. */
+/** Refuses a path that leaves and re-enters the group: the fused node would depend on itself. */
 export function checkConvex(graph: Graph, group: string, members: readonly GroupNode[]): void {
   const inside = new Set<GraphNode>(members)
   // By value: the member that made it, and the member whose result has since passed a node outside.
@@ -64,7 +64,7 @@ function nodesBetween({ nodes }: Graph, inside: ReadonlySet<GraphNode>, from: st
 const listed = (names: readonly string[]): string =>
   names.length < 2 ? names.join() : `${names.slice(0, -1).join(', ')} and ${names.at(-1)}`
 
-/** @throws usage `plan.unread` for a group whose results nothing uses */
+/** @throws usage `plan.unread` for a group whose results are unused */
 export function checkRead({ nodes, outputs }: Graph, group: string, members: readonly GroupNode[]): void {
   const inside = new Set<GraphNode>(members)
   const read = new Set([...Object.values(outputs), ...nodes.flatMap((node) => (inside.has(node) ? [] : inputsOf(node)))])

@@ -17,7 +17,7 @@ type Binding = Pick<Defined, 'type'> & { readonly kind: 'index' | 'local' | 'row
 
 type Tensors = ReadonlyMap<string, { readonly rank: number; readonly type: ScalarType }>
 
-/** Names that are visible at one place of a kernel. */
+/** Names that are in scope at one point of a kernel. */
 export interface Scope {
   readonly fail: Fail
   readonly dims: ReadonlySet<string>
@@ -38,7 +38,7 @@ export const bind = (scope: Scope, names: readonly (Binding & { readonly name: s
 
 export const bindIndex = (scope: Scope, name: string): Scope => bind(scope, [{ kind: 'index', name, type: 'i32' }])
 
-/** The scope with another `fail`, which names the place. */
+/** The scope with another `fail`, which names the location. */
 export const failingWith = (scope: Scope, fail: Fail): Scope => ({ ...scope, fail })
 
 /** Scope of a kernel before any statement: everything its expressions may read, besides its row indices. */

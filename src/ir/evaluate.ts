@@ -20,11 +20,11 @@ type Outputs = Readonly<
   Record<string, { readonly data: Float64Array; readonly shape: readonly number[]; readonly dtype: DType | undefined }>
 >
 
-/** A tensor as bodies read it: elements outside int32 become its nearest number. */
+/** A tensor as input of a body: elements outside int32 are clamped to its range. */
 export const asRead = (dtype: DType | undefined, tensor: HostTensor): HostTensor =>
   isWiderThanRead(dtype) ? { ...tensor, data: Float64Array.from(tensor.data, (value) => loadedNumber(dtype, value)) } : tensor
 
-/** Inputs of a kernel as its body reads them. */
+/** Inputs of a kernel, converted for its body. */
 const inputsAsRead = (kernel: Kernel, tensors: Readonly<Record<string, HostTensor>>): Record<string, HostTensor> => ({
   ...tensors,
   ...Object.fromEntries(

@@ -44,7 +44,7 @@ export interface RowAxis {
   readonly index: string
   /** The dimension it spans. */
   readonly dim: string
-  /** Dimensions that it spans after that one, where a kernel computes several ops side by side. */
+  /** Dimensions that it spans after that one, if ops are fused horizontally. */
   readonly also?: readonly string[]
 }
 

@@ -36,8 +36,8 @@ export interface MatmulKernel extends Pick<Kernel, 'name' | 'source' | 'dims' | 
   /** An elementwise program over rows `batch m` and columns `n`, which reads the sums as its accumulators. */
   readonly epilogue: Kernel
   /**
-   * Partial results of each aligned group of `partColumns` columns of a row: folds over the group, stored side by side. Columns of a chunk
-   * are combined in ascending order, then the chunks of a group as a butterfly, so that the bits do not depend on the number of rows.
+   * Partial results of each aligned group of `partColumns` columns of a row: reductions of the group, stored contiguously. Columns of a chunk are
+   * combined in ascending order, then the chunks of a group as a butterfly, so that the bits do not depend on the number of rows.
    */
   readonly partials?: Kernel | undefined
 }

@@ -1,4 +1,4 @@
-/** Extents of row axes. Most span one dimension; the axis of ops side by side spans one dimension of each, concatenated. */
+/** Extents of row axes. Most span one dimension; the axis of horizontally fused ops spans one dimension of each, concatenated. */
 import { call, dim as dimOf } from './build.js'
 import type { Expr } from './expr.js'
 import type { RowAxis } from './kernel.js'

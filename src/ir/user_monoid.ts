@@ -1,6 +1,6 @@
 /**
- * Monoids that authors declare: several fields, their identity, and the combination of two adjacent parts of a row, left and right.
- * Each use checks the monoid laws on samples: elements are computed as the body computes them, from random inputs.
+ * Monoids that authors declare: several fields, their identity, and the combination of two adjacent parts of a row, left and right. Each use checks
+ * the monoid laws on samples: the body computes elements from random inputs.
  */
 import { lawError } from '../verify/tolerance.js'
 import { constant } from './build.js'
@@ -82,7 +82,7 @@ const same = (a: Fields, b: Fields): boolean =>
     return Math.abs(value - other) <= lawError * size
   })
 
-/** An element as a body computes it, from random inputs: equal leaves get the same value. */
+/** An element that a body computes from random inputs: equal leaves get the same value. */
 function drawn(values: readonly Expr[], index: string, at: number, random: () => number): Fields {
   const env = emptyEnv({})
   const known = new Map<string, Expr>()

@@ -59,7 +59,7 @@ function untyped({ name, outputs }: Op, output: string, types: Readonly<Record<s
   })
 }
 
-/** @param free extents that nothing fixes @param of the output that has them */
+/** @param free extents that no input fixes @param of the output that has them */
 function unfixed(op: string, free: readonly string[], of: string): HeddleError {
   const what = free.length === 1 ? 'dimension' : 'dimensions'
   return usageError('graph.output', `${op}: no input fixes ${what} ${free.join(', ')}, of ${of}`, {

@@ -1,4 +1,6 @@
-/** Extents of an op's outputs in a graph that no input fixes, from the facts of the op: products of the graph's dimensions, as all extents are. */
+/**
+ * Extents of an op's outputs that no input of the op fixes, derived from its facts: products of the graph's dimensions, like all extents of a graph.
+ */
 import { type Count, namesOf } from '../ir/facts/facts.js'
 import { getOwn } from '../ir/get_own.js'
 import { type Extent, multiplyExtents } from '../ir/shape.js'

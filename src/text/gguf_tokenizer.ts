@@ -1,5 +1,5 @@
 /**
- * The tokenizer of a GGUF file: its words and merges, converted to the `tokenizer.json` that they came from. The file gives the pre-tokenizer by
+ * The tokenizer of a GGUF file: its vocabulary and merges, converted to the `tokenizer.json` that they came from. The file gives the pre-tokenizer by
  * name. An unknown name is refused, since another pre-tokenizer would give other ids.
  */
 
@@ -98,7 +98,7 @@ function byteLevelDefinition(metadata: Metadata, tokens: readonly string[], refu
   }
 }
 
-/** SentencePiece's BPE, whose merges follow from the scores of words. */
+/** SentencePiece's BPE, whose merges follow from the scores of pieces. */
 function sentencePieceDefinition(
   metadata: Metadata,
   tokens: readonly string[],
@@ -165,10 +165,10 @@ function beginning(metadata: Metadata, tokens: readonly string[], usual: boolean
   return { type: 'TemplateProcessing', single, pair, special_tokens: { [first]: { id: first, ids: [id], tokens: [first] } } }
 }
 
-/** Longest word, in characters, for which merges are derived by trying all its splits. */
+/** Longest piece, in characters, for which merges are derived by trying all its splits. */
 const longestWord = 64
 
-/** BPE merges, by rank. SentencePiece has scores of words instead: the merge that gives the word with the highest score comes first. */
+/** BPE merges, by rank. SentencePiece has scores of pieces instead: the merge that forms the piece with the highest score comes first. */
 function mergesOf(tokens: readonly string[], types: readonly number[], scores: readonly number[]): string[] {
   const ids = new Map(tokens.map((token, id) => [token, id]))
   const merges: { readonly left: string; readonly right: string; readonly score: number; readonly order: number }[] = []

@@ -63,7 +63,7 @@ interface End {
   readonly id: number
 }
 
-/** Id of a token: an added one, or a word of the model. */
+/** Id of a token: an added one, or one of the vocabulary. */
 function idOf({ added_tokens: added, model }: Definition, content: string): number | undefined {
   const found = added.find((each) => each.content === content)
   if (found !== undefined) return found.id

@@ -24,9 +24,9 @@ export function tokenText(tokenizer: Pick<Tokenizer, 'decode'>, before: readonly
   let ids = endOf(before, decode)
   const given = decode(ids)
   const split = given.endsWith(replacement)
-  /** Characters of their text that were shown. */
+  /** Number of characters of the text that were emitted. */
   let shown = split ? given.length - 1 : given.length
-  /** Number of ids up to the last position where all characters were complete. */
+  /** Number of ids up to the last position at which every character is complete. */
   let complete = split ? 0 : ids.length
 
   /** Drops ids that cannot influence further text. */

@@ -68,7 +68,7 @@ export async function precompiledHeader(
     const folders = include.flatMap((each) => ['-I', each])
     const args = ['-x', 'c++-header', ...flags, ...folders, text, '-o', `${text}.gch`]
     const { exitCode, stderr } = await runTool(compiler.path, args, { env: { TMPDIR: entry } })
-    // A compiler that writes none reads the source file beside it.
+    // A compiler that writes none reads the source file next to it.
     if (exitCode !== 0) refuseFullDisk(entry, stderr)
   }
   const making = known.get(folder) ?? cached(headers, key, make).then((entry) => entry.folder)

@@ -1,6 +1,6 @@
 /**
- * Checks the frequencies of words drawn by a device: for each sampling mode, words of many rows with different seeds are compared with
- * their probabilities. The checks of kernels against their bodies draw only a few rows; a bias shows in millions only.
+ * Checks the frequencies of tokens drawn by a device: for each sampling mode, tokens of many rows with different seeds are compared with their
+ * probabilities. The checks of kernels against their bodies draw only a few rows; a bias shows in millions only.
  */
 import { sampleStep, sampleTopStep } from '../../specs/graphs/sampling.js'
 import { layouts } from '../../specs/index.js'
@@ -28,16 +28,16 @@ const modes: Readonly<Record<string, Request>> = {
   'min-p': { ...plain, temperature: 1.5, minP: f32(0.1) },
 }
 
-/** More words than a warp holds in registers, so that blocks search. */
+/** More tokens than a warp holds in registers, so that blocks search. */
 const vocab = 600
 
-/** One likely word, and others that share the rest with distinct probabilities. */
+/** One likely token, and others that share the rest with distinct probabilities. */
 const logits = Float32Array.from({ length: vocab }, (_, i) => (i === 20 ? 4 : 2 * Math.sin(i * 1.7) + i / 1000))
 
 /** Names of the checks; each is a separate run. */
 export const drawModes: readonly string[] = Object.keys(modes)
 
-/** Checks one mode. A GPU draws two million words, the CPU device a number that takes some seconds. */
+/** Checks one mode. A GPU draws two million tokens, the CPU device a number that takes some seconds. */
 export async function checkDraws(
   subject: { readonly device: NativeDevice; readonly library: KernelSource; readonly manifest: Manifest },
   mode: string,
@@ -57,7 +57,7 @@ export async function checkDraws(
   }
 }
 
-/** Number of draws of each word. */
+/** Number of draws of each token. */
 async function countWords(session: Session, request: Request, rows: number, rounds: number): Promise<number[]> {
   const k = candidatesOf({ ...request, kind: 'sampling', seeds: [] })
   const { graph } = k === undefined ? sampleStep : sampleTopStep

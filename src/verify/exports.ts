@@ -71,7 +71,7 @@ export async function checkExports(
   return { results: [...results, { name: 'exports', passed: false, detail }] }
 }
 
-/** Undefined for a line of another origin: libraries print too. */
+/** Undefined for a line that the script did not print: libraries print too. */
 function parse(text: string): z.infer<typeof scriptLine> | undefined {
   try {
     return scriptLine.parse(JSON.parse(text))

@@ -1,4 +1,4 @@
-/** The correct probabilities of drawn words, computed by sorting: the reference for draws on a device. */
+/** The correct probabilities of drawn tokens, computed by sorting: the reference for draws on a device. */
 
 /** Sampling parameters of a row. */
 export interface Request {
@@ -20,7 +20,7 @@ function softmax(logits: readonly number[]): number[] {
 const only = (logits: readonly number[], keep: (i: number) => boolean): number[] =>
   logits.map((x, i) => (keep(i) ? x : Number.NEGATIVE_INFINITY))
 
-/** The probability of each word: logits are narrowed in the order temperature, top-k, top-p, min-p, as HF transformers does. */
+/** The probability of each token: logits are narrowed in the order temperature, top-k, top-p, min-p, as HF transformers does. */
 export function probabilities(logits: readonly number[], { temperature, topK, topP, minP }: Request): number[] {
   let scores = logits.map((x) => x / temperature)
   if (topK > 0) {
@@ -31,7 +31,7 @@ export function probabilities(logits: readonly number[], { temperature, topK, to
   if (topP < 1) {
     const before = scores
     const mass = softmax(before)
-    // Words are removed from the least likely on until their mass would exceed 1 - topP. The last always stays.
+    // Tokens are removed from the least likely on until their mass would exceed 1 - topP. The last always stays.
     const ascending = mass.map((_, i) => i).sort((a, b) => (mass[a] ?? 0) - (mass[b] ?? 0))
     const gone = new Set<number>()
     let sum = 0

@@ -234,27 +234,26 @@ export const withNaiveError = ({ absolute, relative }: Tolerance, error: number)
 export const drawQuantile = 3.090232306167813
 
 /**
- * Beams in float32 against goldens. `absolute`: the sum of the log-probabilities of a text of up to 20 tokens, each with the error guaranteed for
- * a logit. `separated`: hypotheses closer than this may change places; goldens of five decimals are themselves uncertain.
+ * Beams in float32 against goldens. `absolute`: the sum of the log-probabilities of a text of up to 20 tokens, each with the error guaranteed for a
+ * logit. `separated`: hypotheses closer than this may swap ranks; goldens of five decimals are themselves uncertain.
  */
 export const hypothesisTolerance = { absolute: 20 * float32Promise, separated: 1e-3 } as const
 
 /**
- * Logits of small language models in float32 against another float32 implementation, relative to 1 + the largest: sums in other orders
- * differ by a few 1e-6 of it after a few layers. Two words whose logits lie closer than `separated` may change places.
+ * Logits of small language models in float32 against another float32 implementation, relative to 1 + the largest: sums in other orders differ by a
+ * few 1e-6 of it after a few layers. Two tokens whose logits are closer than `separated` may swap ranks.
  */
 export const logitTolerance = { relative: 1e-4, separated: 1e-3 } as const
 
 /**
- * Allowed change of the mean negative log-likelihood of a text by int8, relative to float32, in nats: with int8 weights alone, with
- * activations whose rows are quantised as well, or with caches of keys and values. Channels that are far larger than others cost at least
- * `outliers` without smoothing.
+ * Allowed change of the mean negative log-likelihood of a text by int8, relative to float32, in nats: with int8 weights alone, with activations whose
+ * rows are quantised as well, or with caches of keys and values. Without smoothing, channels with outliers cost at least `outliers`.
  */
 export const int8Likelihood = { weights: 0.005, activations: 0.02, caches: 0.02, outliers: 0.05 } as const
 
 /**
- * Logits of small language models over caches in int8 against float32, relative to 1 + the largest: an element errs by half a step, 1/254 of
- * its head's largest, and attention averages the errors of places. Two words closer than `separated` may change places.
+ * Logits of small language models over caches in int8 against float32, relative to 1 + the largest: an element errs by half a step, 1/254 of its
+ * head's largest, and attention averages the errors of positions. Two tokens closer than `separated` may swap ranks.
  */
 export const int8CacheTolerance = { relative: 0.03, separated: 0.2 } as const
 

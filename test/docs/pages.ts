@@ -70,7 +70,7 @@ const anchorOf = (heading: string): string =>
     .replace(/[^\p{L}\p{N} _-]/gu, '')
     .replaceAll(' ', '-')
 
-/** Links of a page that lead nowhere: files that are not there, and headings that a page does not have. */
+/** Broken links of a page: missing files, and missing headings. */
 export function brokenLinks(page: string, text: string): string[] {
   const plain = text.replace(/```[\s\S]*?```/g, '').replace(/`[^`\n]*`/g, '')
   return [...plain.matchAll(/\]\(([^)\s]+)\)/g)].flatMap(([, link = '']) => {

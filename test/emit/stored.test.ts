@@ -31,7 +31,7 @@ describe('before a store to int8', () => {
   )
 })
 
-/** The value of an expression as int8 stores it. */
+/** The value of an expression after storage as int8. */
 const stored = (e: Expr, at: readonly [number, number]): number => {
   const values = new Map([
     ['a', at[0]],

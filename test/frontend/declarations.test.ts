@@ -19,7 +19,7 @@ afterEach(() => rm(root, { recursive: true }))
 const write = (files: Readonly<Record<string, string>>) =>
   Promise.all(Object.entries(files).map(([path, text]) => writeFile(join(root, 'specs', path), text)))
 
-/** Files that reading leaves in `.heddle`, except intended cache files. */
+/** Files that reading specs leaves behind in `.heddle`, except for cache files. */
 const leftovers = async () => (await readdir(join(root, '.heddle'))).filter((name) => !name.startsWith('kept'))
 
 describe('readDeclarations', () => {

@@ -4,7 +4,7 @@ import type { OpDraft } from './draft.js'
 import { type Drawn, output, rowsOf } from './families.js'
 import { ranking, rowOver } from './ranked.js'
 
-/** Groups of a row with the largest elements of each: a score per group, and values that follow from it. */
+/** An op that splits a row into groups and ranks the elements of each: a score per group, and values computed from it. */
 export function grouped(draft: OpDraft): Drawn {
   const { random } = draft
   const [t, g, e] = [draft.dim('t', 'few'), draft.dim('g', 'few'), draft.dim('n', 'few')]

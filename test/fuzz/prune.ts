@@ -80,7 +80,7 @@ export function mentioned(exprs: readonly Expr[], statements: readonly Stmt[], r
   return names
 }
 
-/** The op without statements, inputs, attributes, monoids and dimensions that nothing uses. */
+/** Removes unused statements, inputs, attributes, monoids and dimensions of an op. */
 export function pruned(op: OpDesc): OpDesc {
   const results = op.outputs.map(({ result }) => result)
   let body = op.body

@@ -239,7 +239,7 @@ export function differences(
     : [`${name}: ${wrong.length} of ${found.length} differ, at ${first} ${found[first]} instead of ${wanted[first]}`]
 }
 
-/** Every edge of a plan whose attention is int8, against the reference over the device's own edges. */
+/** Compares every edge of a plan with int8 attention with the reference, computed from the device's edges. */
 export function check(
   { heads }: Sequences,
   edges: ReadonlyMap<string, Float64Array>,

@@ -1,4 +1,4 @@
-/** Configurations of small LLaMA-like models, one of each type, as transformers 5 writes them, and checkpoints to go with them. */
+/** Configurations of small LLaMA-like models, one per type, in the format of transformers 5, and matching checkpoints. */
 
 import type { Checkpoint } from '../../src/checkpoint/checkpoint.js'
 import type { StoredTensor } from '../../src/checkpoint/safetensors.js'

@@ -53,7 +53,7 @@ const allPaired = (tensors: ReadonlyMap<string, StoredTensor>, config: LlamaConf
     }),
   )
 
-/** A copy of a model in pairs, with the setting. */
+/** A copy of a model with interleaved pairs of rotated elements, and the setting for it. */
 async function pairedFolder(name: FamilyName): Promise<string> {
   const dir = await withFields(name, { rope_interleave: true })
   const config = parseLlamaConfig(JSON.parse(await readFile(join(dir, 'config.json'), 'utf8')), name)

@@ -49,7 +49,7 @@ const asked = (way: LogitOptions): Processed => ({ start: [0], ends, maxNewToken
 
 const search: Search = { rule: 'hf', models: [], vocab: 50, width: 3, steps: maxNewTokens, ends, p: 1, k: 16, lengthPenalty: 0 }
 
-/** Differences of beams from those of a rule. */
+/** Differences between a pipeline's beams and those of a reference rule. */
 const wrong = (results: readonly Pick<GenerationResult, 'beams'>[], wanted: readonly ReturnType<typeof hfRule>[]): string[] =>
   wanted.flatMap((list, i) =>
     list.flatMap(({ ids, cumLogProb }, j) => {

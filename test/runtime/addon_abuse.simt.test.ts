@@ -107,7 +107,7 @@ describe.each(plugins(fixture))('random bad calls on %s', (_name, plugin) => {
   }
   const impostor = Object.create(bench.buffer)
 
-  // No size that a device might really have in gigabytes: filling such a buffer is slow, not wrong.
+  // No sizes of a few gigabytes, which a device may really have: filling such a buffer is slow, not wrong.
   const numbers = [-1, -0, 0, 1, 3, 0.5, 64, 4095, 4096, 4097, 2 ** 53 - 1, 2 ** 53, 1e308, Infinity, -Infinity, NaN]
   const strings = ['', 'scale', 'kernel', 'matmul', 'fill', 'copy', 'a\0b', '\ud800', 'x'.repeat(5000), fixture]
   const objects = [

@@ -54,7 +54,7 @@ export const lookUp = graph('look_up', {
   },
 }).graph
 
-/** Gives every row the cache of the row that `beams` names for each place. */
+/** Gathers the cache of every row, at each position from the row that `beams` names. */
 export const gather = graph('gather', {
   inputs: { cache: tensor('T', 'r s h d', splitHeads), beams: tensor('i32', 'r s') },
   weights: {},

@@ -66,7 +66,7 @@ describe('conversations', () => {
     const { chat, asked, read } = await answering('a')
     const session = chat({ system: 'Be brief.' })
     await all(session.say('Hi'))
-    // This template knows no system, and writes it as an answer.
+    // This template has no system role, and renders the message as an answer.
     expect(asked[0]).toEqual(read.tokenizer?.encode('<s>Be brief.</s><|verse|>Hi', { special: false }).ids)
     session.reset()
     expect(session.messages).toEqual([{ role: 'system', content: 'Be brief.' }])

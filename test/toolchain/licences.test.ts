@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 import packaged from '../../package.json' with { type: 'json' }
 import { packageRoot } from '../../src/toolchain/index.js'
 
-/** Of these the portable file has nothing: it compiles neither specs nor the addon. */
+/** Dependencies that the portable file leaves out: it compiles neither specs nor the addon. */
 const left = ['ts-morph', 'cmake-js', 'node-addon-api', 'node-api-headers']
 
 const sources = readdirSync(join(packageRoot(), 'src'), { recursive: true, encoding: 'utf8' })

@@ -1,6 +1,6 @@
 /**
  * Evaluates graphs on the host, node by node, in double precision: every op by its own body, every matmul by its definition. The values that a
- * group's nodes give this way are the meaning of the group; the kernel derived from them is checked against it. Layouts play no part: tensors are
+ * group's nodes yield this way define the meaning of the group; the kernel derived from them is checked against it. Layouts play no part: tensors are
  * logical.
  */
 import { evaluateKernel, type HostTensor } from '../../ir/evaluate.js'

@@ -2,7 +2,7 @@
  * Checks the kernel that a plan derived from a group against the composition of the group's own bodies, on small random sizes. An error in a rule
  * of derivation, such as a swapped index or a dropped term, shows here, and the plan is refused before any source is generated.
  *
- * Attention has one rule of its own: a query with all keys masked gives zeros, where a body would give NaN or the mean of the masked values. The
+ * Attention has a special rule: a query with all keys masked yields zeros, where a body would yield NaN or the mean of the masked values. The
  * composition gets that rule too, where all scores that its softmax reads are below every unmasked score.
  */
 import { createHash } from 'node:crypto'
@@ -55,7 +55,7 @@ export interface Verified {
   readonly add: (key: string) => void
 }
 
-/** Hash that differs where the group, its bodies or the derived kernel do. It is the same in every process. */
+/** Hash of the group, its bodies and the derived kernel. It is the same in every process. */
 export function contentOf(group: CheckedGroup, kernels: ReadonlyMap<string, Kernel>): string {
   const { name, graph, nodes } = group
   const made = 'derived' in group ? group.derived : group.instead

@@ -1,5 +1,5 @@
 /**
- * The one rule of attention that bodies do not have: a query with all keys masked gives zeros, where a body would give NaN or the mean of the
+ * The one rule of attention that bodies do not have: a query with all keys masked yields zeros, where a body would yield NaN or the mean of the
  * masked values. A caller that runs the nodes of attention one by one, to check a kernel against them, applies that rule.
  */
 

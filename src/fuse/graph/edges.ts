@@ -1,6 +1,6 @@
 /**
  * Storage of edges. A plan may give the result of a node another float type than the model's, such as float32 for a residual, or a layout. Bodies
- * compute in float32 whatever they load, and do not depend on layouts, so any kernel that a plan derives takes such an edge. A node that remains
+ * compute in float32 regardless of the storage type, and do not depend on layouts, so every derived kernel accepts such an edge. A node that remains
  * an op of its own does not, since its signature fixes both. Runs before nodes are grouped.
  */
 import { usageError } from '../../errors.js'
@@ -59,7 +59,7 @@ function typeEdge(graph: Graph, plan: PlanDecl, name: string, dtype: EdgeType): 
   return { ...graph, values }
 }
 
-/** Gives the layout to every shape in which the edge is seen: unchanged where the shape has the layout's rank, split where it is finer. */
+/** Assigns the layout to every shape under which the edge is read: unchanged if the shape has the layout's rank, split if it is finer. */
 function layOut(graph: Graph, plan: PlanDecl, name: string, layout: string, layouts: LayoutsByName): Graph {
   const known = layouts.get(layout)
   if (known === undefined) {

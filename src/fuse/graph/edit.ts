@@ -96,7 +96,7 @@ export function sortNodes(nodes: readonly GraphNode[], graph: Graph): GraphNode[
   return sorted
 }
 
-/** Drops nodes whose results nothing reads, if `mayDrop` holds for them. */
+/** Removes nodes with unused results, if `mayDrop` accepts them. */
 export function prune(graph: Graph, mayDrop: (node: GraphNode) => boolean = ({ kind }) => kind === 'view'): Graph {
   const used = new Set([...graph.nodes.flatMap(inputsOf), ...Object.values(graph.outputs)])
   const nodes = graph.nodes.filter((node) => !mayDrop(node) || outputsOf(node).some((id) => used.has(id)))

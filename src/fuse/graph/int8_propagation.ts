@@ -55,7 +55,7 @@ export class Int8Propagation {
     return true
   }
 
-  /** Values from an operand, included, back to the quantised value that it comes from; undefined where there is none. */
+  /** Values from an operand, inclusive, back to the quantised value that it derives from; undefined if it derives from none. */
   #pathTo(id: ValueId): readonly ValueId[] | 'weight' | undefined {
     if (this.weightName(id) !== undefined) return 'weight'
     const path: ValueId[] = []
@@ -67,7 +67,7 @@ export class Int8Propagation {
     return undefined
   }
 
-  /** The value whose elements a node moves to make this one. */
+  /** The value whose elements a node moves to produce this one. */
   #movedFrom(id: ValueId): ValueId | undefined {
     const node = this.#graph.nodes.find((candidate) => outputsOf(candidate).includes(id))
     if (node?.kind === 'view') return node.input

@@ -72,7 +72,7 @@ export class Int8Steps {
     return out
   }
 
-  /** The shape of a value as a matrix of rows: the one in which its path to a matmul sees it, else all but the last extent multiplied. */
+  /** The shape of a value as a matrix of rows: its shape on the path to a matmul, else with all but the last extent multiplied. */
   matrixOf(id: ValueId): Shape {
     const { shape } = valueAt(this.#values, id)
     if (shape.length === 2) return shape

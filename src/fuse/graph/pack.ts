@@ -168,7 +168,7 @@ class Packer {
     return reader?.kind === 'view' ? this.#reader(reader.out) : reader?.name
   }
 
-  /** The node that makes a value, directly or through views. */
+  /** The node that computes a value, directly or through views. */
   #maker(id: ValueId): string | undefined {
     const maker = this.#graph.nodes.find((other) => outputsOf(other).includes(id))
     return maker?.kind === 'view' ? this.#maker(maker.input) : maker?.name

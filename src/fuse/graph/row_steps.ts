@@ -35,7 +35,7 @@ export class RowSteps {
     this.#nodes = nodes
   }
 
-  /** Scales of a value of the original graph; undefined if its rows have none. */
+  /** Scales of the rows of a value of the original graph, if any. */
   of(id: ValueId): Steps | undefined {
     return this.#steps.get(id)
   }

@@ -1,7 +1,7 @@
 /**
- * Scale foldings: values read by matmuls whose channels weights alone can scale. When rows are quantised, channels far larger than others cost
- * all others their precision. A factor that divides such a channel where it is made, and multiplies the weights that read it, moves the cost into
- * the weights (Xiao et al. 2023); nothing else is computed. Derived for the values whose rows a plan quantises: a factor is followed back through
+ * Scale foldings: values read by matmuls whose channels weights alone can scale. When rows are quantised, channels far larger than others cost all
+ * others their precision. A factor that divides such a channel where it is computed, and multiplies the weights that read it, moves the cost into the
+ * weights (Xiao et al. 2023); nothing else is computed. Derived for the values whose rows a plan quantises: a factor is followed back through
  * matmuls, views and bodies (scaled_bodies.ts) until weights take it.
  */
 import { call, dim, i32, index } from '../../ir/build.js'

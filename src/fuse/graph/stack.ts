@@ -189,7 +189,7 @@ class Stacker {
     return whole
   }
 
-  /** The stack that a value is part of, and its place there. */
+  /** The stack that a value is part of, and its position in it. */
   #takenFrom(value: ValueId): { readonly x: ValueId; readonly place: Place } | undefined {
     const { nodes } = this.#graph
     const shown = nodes.find((node) => node.kind === 'view' && node.out === value)
@@ -245,7 +245,7 @@ class Stacker {
   }
 }
 
-/** Place of a part in a stack: its number where parts are alike, else its first vector. */
+/** Position of a part in a stack: its number if parts have equal sizes, else its first vector. */
 interface Place {
   readonly alike: boolean
   readonly at: AttrValue

@@ -1,5 +1,5 @@
 /**
- * A factor of a matmul: a tensor as it is, or the row program of the members that compute it, run while the factor is loaded. The program has one
+ * A factor of a matmul: an unchanged tensor, or the row program of the members that compute it, run while the factor is loaded. The program has one
  * result, with the axes of the matmul's subscripts, and computes consecutive elements along `k`.
  */
 import { dtypeInfo } from '../../ir/dtype.js'
@@ -70,7 +70,7 @@ export function deriveFactor(
       `${matmul.name} reads ${last.node.name} as "${written.join(' ')}" and sums over ${summed}: a factor is computed in rows along the summed axis, so let ${last.node.name} make "${wanted}"`,
     )
   }
-  // A view before the matmul shows the members' values in the matmul's shape, and so does an identity after them.
+  // A view before the matmul reshapes the members' values to the matmul's shape, and so does an identity after them.
   const viewed = graph.nodes.some((node) => node.kind === 'view' && node.out === id)
   const values = [...graph.values]
   const shown = viewed ? pushValue(values, valueAt(values, id)) : id

@@ -1,6 +1,6 @@
 /**
- * An op that passes a value on. It stores a matmul that is needed itself beside the values computed from it, and shows rows that are computed for
- * a matmul in the matmul's own shape. It is a member of a group like any other, and vanishes when bodies are merged.
+ * An identity op. It stores the result of a matmul that is used outside the group in addition to the values computed from it, and views rows that are
+ * computed for a matmul in the matmul's shape. It is a member of a group like any other, and disappears when bodies are merged.
  */
 import { dim, index } from '../../ir/build.js'
 import { dtypeInfo } from '../../ir/dtype.js'

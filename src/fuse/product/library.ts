@@ -1,6 +1,6 @@
 /**
- * Epilogues that a matmul library computes. A plan may leave a group with a matmul to the library: the epilogue is derived as for a generated
- * kernel, and has to be one that the library offers, whatever ops it comes from. Values between its members are float32, as in a generated
+ * Epilogues that a matmul library computes. A plan may leave a group with a matmul to the library: the epilogue is derived as for a generated kernel,
+ * and has to be one that the library offers, regardless of the ops that it consists of. Values between its members are float32, as in a generated
  * epilogue.
  */
 import { usageError } from '../../errors.js'
@@ -63,7 +63,7 @@ export function libraryMatmul(graph: Graph, group: string, nodes: readonly Graph
   throw refuse(group, first.name, last, reason)
 }
 
-/** The value that a view shows; the value itself if it is no view. */
+/** The value that a view reads; the value itself if it is not a view. */
 function source(graph: Graph, id: ValueId): ValueId {
   const view = graph.nodes.find((node) => node.kind === 'view' && node.out === id)
   return view?.kind === 'view' ? source(graph, view.input) : id

@@ -1,7 +1,7 @@
 /**
- * Merges the parts of an axis in an epilogue. Ops after a matmul may see its rows or its columns in parts, as heads and elements of a head: a
- * view splits them. A main loop has one index for each. So an epilogue over parts becomes one over the matmul's own axes, in which a part is a
- * digit of the index. Tensors in which all parts of an axis are adjacent are indexed along the axis; in others a part is found by division.
+ * Merges the parts of an axis in an epilogue. Ops after a matmul may read its rows or columns in parts, such as heads and elements of a head: a view
+ * splits them. A main loop has one index for each. So an epilogue over parts becomes one over the matmul's own axes, in which a part is a digit of
+ * the index. Tensors in which all parts of an axis are adjacent are indexed along the axis; in others a part is found by division.
  */
 import { call, dim, i32, index } from '../../ir/build.js'
 import type { Expr } from '../../ir/expr.js'
@@ -14,21 +14,21 @@ import { runsBetween } from '../graph/edit.js'
 import type { Derived } from '../rows/derive.js'
 import { equalExprs } from '../space/positions.js'
 
-/** An axis of the matmul that the epilogue sees in parts, outermost first. */
+/** An axis of the matmul that the epilogue reads in parts, outermost first. */
 interface Split {
   readonly axis: string
   readonly parts: readonly string[]
   readonly isColumn: boolean
 }
 
-/** Reason why an epilogue over parts is none over the matmul's axes. */
+/** Reason why an epilogue over parts cannot become one over the matmul's axes. */
 export class NotMerged extends Error {}
 
 /**
  * @param derived the epilogue, without row values
  * @param accumulators its tensors that stand for matmuls
  * @param product the shape of the matmuls in the graph
- * @returns the epilogue unchanged if it sees no axis in parts
+ * @returns the epilogue unchanged if it reads no axis in parts
  * @throws NotMerged
  */
 export function mergeParts(derived: Derived, accumulators: readonly string[], product: Shape): Derived {

@@ -1,12 +1,12 @@
 /**
- * Roles of the axes of a matmul, from its subscripts alone: whatever their names, and in whatever order the factors and the result have them. The
- * result's last axis determines which factor gives the columns, so the operands of a matmul may come in either order.
+ * Roles of the axes of a matmul, from its subscripts alone, independent of axis names and of the order of axes in the factors and the result. The
+ * result's last axis determines which factor has the columns, so the operands of a matmul may be in either order.
  */
 import type { NodeOf } from '../../ir/graph.js'
 
 /** The axes of a matmul under the names of their roles: `m`, `n`, `k` and, for other axes of the result, `b0`, `b1`, ... */
 export interface Roles {
-  /** The factor whose own axes are rows of the result; the other gives its columns. */
+  /** The factor whose own axes are rows of the result; those of the other are its columns. */
   readonly left: 'a' | 'b'
   /** In the order of the result. A factor need not have all of them. */
   readonly batch: readonly string[]

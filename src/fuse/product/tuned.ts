@@ -17,7 +17,7 @@ export function checkTuned({ name, library = [], tuned = [], groups }: PlanDecl)
   })
 }
 
-/** The one node of a tuned group. @throws usage `plan.tuned` unless it is a matmul by itself */
+/** The only node of a tuned group. @throws usage `plan.tuned` unless it is a matmul */
 export function bareMatmul(group: string, nodes: readonly GraphNode[]): NodeOf<'matmul'> {
   const [first, ...others] = nodes
   if (first?.kind === 'matmul' && others.length === 0) return first

@@ -1,7 +1,7 @@
 /**
- * Runs ops of a group side by side in one kernel: independent parts that run over equal axes, except for one axis of rows, such as the rotations
- * of queries and of the fewer heads of keys. The kernel runs over the concatenated extents of that axis, and each part stores in its own range.
- * Parts are first derived by themselves; here their kernels get common names and conditions.
+ * Fuses independent ops of a group horizontally into one kernel: parts that run over equal axes, except for one axis of rows, such as the rotations
+ * of queries and of the fewer heads of keys. The kernel runs over the concatenated extents of that axis, and each part stores in its own range. Parts
+ * are first derived by themselves; here their kernels get common names and conditions.
  */
 import { call, dim, index as indexOf } from '../../ir/build.js'
 import type { Expr } from '../../ir/expr.js'

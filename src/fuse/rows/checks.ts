@@ -21,7 +21,7 @@ export function checkDerivedKernel(kernel: Kernel, group: string, members: reado
   throw usageError('plan.size', `group ${group}: a value of ${names} is too large: ${large}`, { hint: 'make two groups of it' })
 }
 
-/** An extent that a body runs to and no tensor has: the tensor with the extent was inlined, and nothing else gives it at a launch. */
+/** A loop extent of a body that no tensor has: the tensor with the extent was inlined, so a launch cannot determine it. */
 function lostExtent(kernel: Kernel): string | undefined {
   const used = new Set<string>()
   visitKernel(kernel, (expr) => {

@@ -1,6 +1,6 @@
 /**
- * Members that work on each element by itself, after a member whose rows these elements are: a bias and an activation after a convolution, whose
- * body sums for each of them. A row of elements in the front end is then an element of each of the group's rows.
+ * Elementwise members after a member whose rows are these elements: a bias and an activation after a convolution, whose body sums for each of them. A
+ * row of elements in the front end is then an element of each of the group's rows.
  */
 import { index } from '../../ir/build.js'
 import type { Kernel, Stmt } from '../../ir/kernel.js'

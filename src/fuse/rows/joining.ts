@@ -1,4 +1,4 @@
-/** Common names for the kernels of several parts of a group, where ops run side by side. */
+/** Common names for the kernels of several parts of a group, for horizontal fusion. */
 import { index as indexOf } from '../../ir/build.js'
 import type { AttrValue } from '../../ir/graph.js'
 import type { AttrParam, Kernel, TensorParam } from '../../ir/kernel.js'

@@ -1,6 +1,7 @@
 /**
- * Ops side by side that do the same to different tensors, such as a rotation of queries and one of keys. Statements are shared where the parts
- * agree, and select by the index along the joined axis where they read different tensors. Values are computed once, and only stores are separate.
+ * Horizontally fused ops that apply the same computation to different tensors, such as a rotation of queries and one of keys. Statements are shared
+ * where the parts agree, and select by the index along the joined axis where they read different tensors. Values are computed once, and only stores
+ * are separate.
  */
 import { call, index as indexOf } from '../../ir/build.js'
 import { constructOf } from '../../ir/constructs/index.js'
@@ -14,7 +15,7 @@ export type Stored = StmtOf<'store'> | StmtOf<'storeRow'>
 export const isStored = (stmt: Stmt): stmt is Stored => stmt.kind === 'store' || stmt.kind === 'storeRow'
 
 /**
- * One body of several parts; undefined where they do not do the same, or store under conditions of their own.
+ * One body for several parts; undefined if their computations differ, or if they store under different conditions.
  * @param bodies of the parts, at their indices along the joined axis
  * @param before condition that an index is before the end of each part; none for the last
  * @param holds condition that an index is in each part's range
@@ -113,7 +114,7 @@ function zipped(stmt: Stmt, other: Stmt | undefined, condition: Expr): Stmt | un
   return isWhole ? made : undefined
 }
 
-/** Merges two expressions: their common parts, and a choice where they differ. */
+/** Merges two expressions: their common parts, and a `select` where they differ. */
 function either(one: Expr, other: Expr | undefined, condition: Expr): Expr | undefined {
   const done = new Map<Expr, Map<Expr, Expr>>()
   const join = (a: Expr, b: Expr): Expr => {

@@ -1,4 +1,4 @@
-/** Groups with a member that updates its input in place: the derived kernel must do that and nothing else. */
+/** Groups with a member that updates its input in place: the derived kernel must consist of this update alone. */
 import type { Kernel } from '../../ir/kernel.js'
 import { isUpdating, placeUpdates, UpdateConflict } from '../../ir/update.js'
 import { verifyKernel } from '../../ir/verify.js'

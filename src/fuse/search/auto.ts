@@ -83,7 +83,7 @@ interface Priced {
   readonly stacked: PlanDecl['stacked']
   readonly groups: readonly Group[]
   readonly cost: number
-  /** Groups as a plan states them. */
+  /** Groups in the form in which a plan declares them. */
   readonly written?: PlanDecl['groups']
 }
 
@@ -92,7 +92,7 @@ function merged(candidates: Candidates, stacked: PlanDecl['stacked'], from?: rea
   return { candidates, stacked, groups, cost: total(groups) }
 }
 
-/** Groups of a written plan if no merge gains; otherwise those that the search makes of them. */
+/** Groups of a written plan if no merge gains; otherwise the groups that the search derives from them. */
 function improved(best: Priced): Priced {
   if (best.written === undefined) return best
   const further = merged(best.candidates, best.stacked, best.groups)

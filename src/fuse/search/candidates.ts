@@ -1,5 +1,5 @@
 /**
- * Groups of nodes that a plan could make of a graph, each derived and priced once. The search for a plan chooses from them, and `heddle plan`
+ * Groups of nodes that a plan could form in a graph, each derived and priced once. The search for a plan chooses from them, and `heddle plan`
  * explains them. A group that cannot be one kernel is recorded with the reason.
  */
 import { HeddleError, usageError } from '../../errors.js'
@@ -65,7 +65,7 @@ export class Candidates {
     this.#sources = sources
   }
 
-  /** A node by itself, as its op's kernel or the library's matmul. */
+  /** A single node: its op's kernel, or the library's matmul. */
   alone(node: ActiveNode): Candidate & { readonly kind: 'legal' } {
     const kernel = node.kind === 'op' ? this.ops.get(node.op) : undefined
     if (node.kind === 'op' && kernel === undefined)
@@ -73,7 +73,7 @@ export class Candidates {
     return { kind: 'legal', names: [node.name], kernel, cost: stepCost(this.graph, node, kernel, this.#pricing) }
   }
 
-  /** The group of the named nodes: one node stands by itself, several are derived. @throws usage `plan.node` */
+  /** The group of the named nodes: one node stays a single node, several are derived. @throws usage `plan.node` */
   of(names: readonly string[]): Candidate {
     const [only, ...rest] = this.find(names)
     return only !== undefined && rest.length === 0 ? this.alone(only) : this.fused(names)

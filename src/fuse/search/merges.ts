@@ -79,9 +79,9 @@ class Search {
   }
 
   /**
-   * True if a merge could be a kernel that gains: the two use a common value, or do the same side by side. Matmuls of one kernel share a factor,
-   * or one feeds the other. Every pair of steps of which one feeds the other is tried: `plan show` reports a legal merge of them as left by the
-   * plan.
+   * True if a merge could be a kernel that gains: the two read a common value, or apply the same computation to different tensors. Matmuls of one
+   * kernel share a factor, or one feeds the other. Every pair of steps of which one feeds the other is tried: `plan show` reports a legal merge of
+   * them as left by the plan.
    */
   #related(first: Group, second: Group): boolean {
     const [ones, others] = [this.#candidates.find(first.names), this.#candidates.find(second.names)]

@@ -51,7 +51,7 @@ class Reads {
       })
     }
     const elements = [...used].reduce((product, name) => product * (extents.get(name) ?? Number.POSITIVE_INFINITY), 1)
-    // Loops of one length read the same elements, whatever the names of their indices.
+    // Loops of one length read the same elements, regardless of the names of their indices.
     const renamed = new Map(
       [...extents].map(([name, extent]) => [
         name,
@@ -125,7 +125,7 @@ export function attentionReads(kernel: AttentionKernel, sizes: Sizes): ReadonlyM
   return reads.total()
 }
 
-/** Extents of decode attention by role, with all places attended to. */
+/** Extents of decode attention by role, with all positions attended to. */
 export const decodeExtents = (kernel: DecodeAttentionKernel, sizes: Sizes) => ({
   ...attentionExtents(kernel, sizes),
   places: lengthOf(kernel.places, sizes),

@@ -76,7 +76,7 @@ export function resolveAndApply(
   const written = plans.filter(({ auto }) => auto === undefined)
   if (written.length === plans.length) return plans.map((plan) => ({ plan }))
   const kernels = new Map<string, PlannedKernel>()
-  /** Makes and applies a plan. One that is refused hides no other. */
+  /** Makes and applies a plan. A refused plan does not stop the others. */
   const learn = (plan: PlanDecl, become: () => Fitted<Applied>): ResolvedPlan => {
     try {
       return concerning(subjectOf(plan), () => {

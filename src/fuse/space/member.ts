@@ -1,4 +1,4 @@
-/** A member of a group, as all of this folder sees it. */
+/** Type of a group's members, shared by the modules of this folder. */
 import type { NodeOf } from '../../ir/graph.js'
 import type { Kernel } from '../../ir/kernel.js'
 

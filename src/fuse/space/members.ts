@@ -7,7 +7,7 @@ import { type Derived, deriveKernel } from '../rows/derive.js'
 import { type Member, spaceOf } from './space.js'
 
 /**
- * The row program of a group of ops. Independent ops run side by side if one axis of theirs differs in extent.
+ * The row program of a group of ops. Independent ops are fused horizontally if one of their axes differs in extent.
  * @throws usage `plan.illegal` naming the two nodes that conflict and why
  */
 export function deriveMembers(graph: Graph, name: string, members: readonly Member[], layouts: LayoutsByName): Derived {

@@ -127,9 +127,9 @@ const iteration = (member: Member, atomsOf: AtomsOf): readonly number[] =>
   [...member.kernel.rows.map((axis) => axis.dim), ...loopDims(member.kernel)].flatMap((dim) => [...atomsOf(member, dim)])
 
 /**
- * Unifies the axes of members that run side by side. Members that touch no common value, such as the biases of query, key and value, may still do
- * so: when their iterations have equal extents, they are taken to be the same axes in order. A common axis at another position means that the
- * values decide which axis is which (in a transposed read, for example), so such members are left unchanged.
+ * Unifies the axes of horizontally fused members. Members that touch no common value, such as the biases of query, key and value, may still do so:
+ * when their iterations have equal extents, they are taken to be the same axes in order. A common axis at another position means that the values
+ * decide which axis is which (in a transposed read, for example), so such members are left unchanged.
  */
 function joinParallel(axes: Axes, members: readonly Member[], atomsOf: AtomsOf): void {
   const last = members.at(-1)

@@ -16,7 +16,7 @@ export interface Looped {
   readonly value: Expr
 }
 
-/** A name that a statement gives to a scalar (`local`) or to a row value. */
+/** A scalar (`local`) or row value that a statement defines. */
 export interface Defined {
   readonly kind: 'local' | 'row'
   readonly name: string

@@ -43,7 +43,7 @@ export interface Contradiction {
   readonly equal: Count
 }
 
-/** The first fact about one of these dimensions that the extents violate, or that nothing can satisfy. */
+/** The first fact about one of these dimensions that the extents violate, or that cannot be satisfied. */
 export function contradiction(facts: DimFacts, sizes: Sizes, about: readonly string[]): Contradiction | undefined {
   for (const [dim, { equal }] of Object.entries(facts)) {
     const extent = sizes[dim]

@@ -57,10 +57,10 @@ export interface DecodingStart {
   readonly cases: readonly number[]
 }
 
-/** Number of end ids that a shape has room for. */
+/** Capacity of a shape for end ids. */
 export const endsOf = (endTokens: readonly number[]): number => endIds(endTokens).length
 
-/** The end ids as a state stores them. */
+/** Contents of the state with the end ids. */
 export const endIds = (endTokens: readonly number[]): Int32Array => Int32Array.from(endTokens.length === 0 ? [noEnd] : endTokens)
 
 /** Contents of states, by name. */

@@ -14,7 +14,7 @@ import { type Assembly, bertDims } from './bert.js'
 import type { BertConfig } from './config.js'
 import { batchMask, type MaskedCase } from './masks.js'
 
-/** Results by name, as the device stores them. */
+/** Results by name, in the device's storage types. */
 export type Outputs = Readonly<Record<string, Uint8Array>>
 
 interface Ran {

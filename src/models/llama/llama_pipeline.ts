@@ -62,7 +62,7 @@ async function generated(shared: SharedRows, cases: readonly TokenCase[], given:
   return searches.length > 0 ? searches : texts.map((text) => resultOf(text, shared.config.eos))
 }
 
-/** Tokens of the cases as they are chosen; results of beam search come whole. */
+/** Tokens of the cases as they are chosen; results of beam search are returned complete. */
 async function* streamed(
   shared: SharedRows,
   cases: readonly TokenCase[],

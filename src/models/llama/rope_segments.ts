@@ -59,7 +59,7 @@ export function firstSegment(
   return segmentAfter(config, index, prompt, 0, generation?.maxNewTokens ?? 0)
 }
 
-/** The segment after one in which `words` were chosen; undefined if the text is over. */
+/** The segment after one in which `words` were generated; undefined if the text has ended. */
 export function nextSegment(
   config: Rotated,
   segment: RopeSegment,

@@ -57,6 +57,6 @@ export interface TextModel<Config, Options, Result, Tokens> extends LoadedModel<
    * reused, and the next run is not affected
    */
   generate(cases: readonly TokenCase[], options?: Options): Promise<Result[]>
-  /** Streams tokens as the device chooses them; the best beams come whole. Leaving the loop early ends the run. */
+  /** Streams tokens as the device chooses them; the best beams are returned complete. Leaving the loop early ends the run. */
   stream(cases: readonly TokenCase[], options?: Options): AsyncGenerator<Tokens, void>
 }

@@ -31,7 +31,7 @@ export const normAs = (weight: string, at: string): TensorNames => ({
   [`${weight}Beta`]: `${at}.bias`,
 })
 
-/** Values of a program part's weights, usually tensor names, by qualified weight name: `layer0.queryWeight`. */
+/** Entries of a program part, usually tensor names, with qualified weight names: `layer0.queryWeight`. */
 export const below = <T>(prefix: string, tensors: Readonly<Record<string, T>>): [string, T][] =>
   Object.entries(tensors).map(([weight, tensor]) => [`${prefix}.${weight}`, tensor])
 

@@ -142,7 +142,7 @@ async function generated(
   return results
 }
 
-/** Tokens of the cases as they are chosen; results of beam search come whole. */
+/** Tokens of the cases as they are chosen; results of beam search are returned complete. */
 async function* streamed(
   shared: SharedDecodings,
   cases: readonly TokenCase[],

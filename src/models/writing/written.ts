@@ -125,7 +125,7 @@ export interface Started<Options extends GenerationOptions> extends Writing<Opti
 }
 
 /**
- * Streams the text for one prompt; the result of a beam search comes whole.
+ * Streams the text for one prompt; the result of a beam search is returned complete.
  * @param start is called, and throws, when the first piece is requested
  */
 export function streamedText<Options extends GenerationOptions>(start: () => Promise<Started<Options>>): TextStream {

@@ -1,6 +1,6 @@
 /**
- * Common form of the declarations that `load` accepts: names and values of a graph, or of a program with a configuration, and its program under
- * a plan. A graph by itself is a program of one application.
+ * Common form of the declarations that `load` accepts: names and values of a graph, or of a program with a configuration, and its program under a
+ * plan. A single graph is a program of one application.
  */
 import { usageError } from '../../errors.js'
 import { getOwn } from '../../ir/get_own.js'
@@ -23,7 +23,7 @@ export type Planned = (graph: string) => Graph | undefined
 export interface Declared {
   readonly kind: 'graph' | 'program'
   readonly name: string
-  /** Inputs in the form of a caller: a program may read an input under another shape. */
+  /** Inputs as declared to callers: a program may read an input under another shape. */
   readonly inputs: Values
   readonly weights: Values
   /** All values whose storage type may be a parameter. */

@@ -58,7 +58,7 @@ interface CommonOptions {
   /** Sizes of dimensions that neither weights nor inputs fix, and of the dimensions of states. */
   readonly dims?: Readonly<Record<string, number>> | undefined
   /**
-   * Packed sequences: inputs and results are concatenated without padding, if the plan stores them so. By default they are padded, whatever the
+   * Packed sequences: inputs and results are concatenated without padding, if the plan stores them so. By default they are padded, regardless of the
    * plan.
    */
   readonly packed?: boolean | undefined

@@ -24,8 +24,8 @@ export interface Project {
 export type OpenProject = (device: NativeDevice) => Promise<Project>
 
 /**
- * Finds the nearest folder, from `from` upwards, that has generated source or whose package depends on heddle; `from` itself if there is none.
- * A folder with a model in it is never a project, whatever else came with the model: the package's own kernels run there.
+ * Finds the nearest folder, from `from` upwards, that has generated source or whose package depends on heddle; `from` itself if there is none. A
+ * folder with a model in it is never a project, regardless of its other files: the package's own kernels run there.
  */
 export function findRoot(from: string = process.cwd()): string {
   const start = resolve(from)

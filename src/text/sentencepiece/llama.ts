@@ -1,6 +1,6 @@
 /**
- * LLaMA's first tokenizer (tokenization_llama.py of transformers): pieces have their own ids, texts begin with `<s>`. A blank is put in front of each
- * section between special tokens, or, if `legacy` is false, in front of the text alone.
+ * LLaMA's first tokenizer (tokenization_llama.py of transformers): pieces have their own ids, texts begin with `<s>`. Each section between special
+ * tokens is prefixed with a blank, or, if `legacy` is false, only the text as a whole.
  */
 import { join } from 'node:path'
 import type { TokenLibrary } from '../token_library.js'
@@ -22,7 +22,7 @@ export async function llamaTokenizer(dir: string, files: TokenizerFiles): Promis
   const each = files.legacy ?? true
   const front = files.add_prefix_space ?? true
   return tokensBy({
-    // If a blank is put in front of the whole text alone, blank signs in the text become blanks.
+    // If only the whole text is prefixed with a blank, blank signs in the text become blanks.
     cut: (section, first) => (each ? own.pieces(section) : own.pieces(section.replaceAll(blank, ' '), first && front)),
     shown: own,
     added: special.added,

@@ -38,7 +38,7 @@ async function readVocabulary(
   return { idOf: (token) => ids.get(token), tokenOf: (id) => tokens.get(id) }
 }
 
-/** Language at the beginning of a source, a token by itself. */
+/** Language at the beginning of a source, a token of its own. */
 const language = /^>>.*?<</su
 
 /** @throws usage `tokenizer.read`, `tokenizer.invalid`, `config.field` naming the file */

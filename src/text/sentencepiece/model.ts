@@ -27,7 +27,7 @@ export interface PieceModel {
   readonly byteFallback: boolean
   /** Replacements of characters. */
   readonly charsmap: Charsmap | undefined
-  /** True if a blank is put in front of a text. */
+  /** True if texts are prefixed with a blank. */
   readonly blankInFront: boolean
   /** True if blanks around a text are removed, and several in a row become one. */
   readonly fewerBlanks: boolean

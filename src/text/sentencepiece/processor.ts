@@ -7,7 +7,7 @@ import { unigramOf } from './unigram.js'
 export interface PieceProcessor {
   /**
    * Pieces of a text. Characters without a piece become bytes, or else one piece per run of such characters.
-   * @param blankInFront true if a blank is put in front; the model's setting by default
+   * @param blankInFront true to prefix the text with a blank; the model's setting by default
    */
   pieces(text: string, blankInFront?: boolean): readonly string[]
   /** Text of pieces. A string that is no piece of the model is copied unchanged. */

@@ -104,7 +104,7 @@ export interface Holding extends Stage {
   readonly steps: number
   /** True for elements that are compared; all if undefined. */
   readonly valid?: (index: number) => boolean
-  /** Possible error of each element by storing values between kernels; Infinity if their type cannot represent such a number. */
+  /** Bound of the error of each element due to values stored between kernels; Infinity if their type cannot represent such a number. */
   readonly storedError: (id: ValueId) => Data
 }
 

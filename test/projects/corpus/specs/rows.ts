@@ -139,7 +139,7 @@ export const smoothedLoss = op('smoothed_loss', {
     },
 })
 
-/** Gradient of the logits of a loss. */
+/** Gradient of a loss with respect to the logits. */
 export const lossBackward = op('loss_backward', {
   dims: ['m', 'v'],
   types,

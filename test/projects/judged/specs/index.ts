@@ -1,4 +1,4 @@
-/** Correct ops and graphs that a check could report as wrong: limits of float32, and results that bodies leave undefined. */
+/** Correct ops and graphs that a check might reject falsely: limits of float32, and results that bodies leave undefined. */
 import { cos, exp, graph, idiv, int, log, max, min, op, plan, round, row, sum, tensor } from 'heddle'
 import { far, farWithin, padded, within } from './padded.js'
 import { steep, whole } from './slopes.js'

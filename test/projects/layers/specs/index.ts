@@ -1,4 +1,4 @@
-/** Layers of other families than the shipped ones, each under a plan that makes few kernels of it. */
+/** Layers of families that are not shipped, each under a plan that fuses it into few kernels. */
 import { graph, plan, tensor } from 'heddle'
 import * as attention from './attention.js'
 import * as images from './images.js'
