@@ -27,7 +27,7 @@ export interface Place {
   readonly column: number
 }
 
-/** One of several problems, with its place and optional details. */
+/** One of several problems, with its location and optional details. */
 export interface Culprit extends Place {
   readonly code?: string
   readonly message?: string
@@ -56,7 +56,7 @@ export interface Subject {
 export interface ErrorDetails {
   /** Suggested repair. */
   readonly hint?: string | undefined
-  /** Places of the problems in the author's source, in order. Used by tools; the message describes them in words. */
+  /** Locations of the problems in the author's source, in order. Used by tools; the message describes them in words. */
   readonly places?: readonly Culprit[]
   /** Underlying failure, shown under `--verbose`. */
   readonly cause?: unknown

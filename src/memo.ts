@@ -144,7 +144,7 @@ function removeIfThere(file: string): void {
   }
 }
 
-/** True if the last scan is older than `every`. Records this scan beside the folder. */
+/** True if the last scan is older than `every`. Records this scan next to the folder. */
 function isDue(folder: string, every: number): boolean {
   const stamp = `${folder}.swept`
   try {

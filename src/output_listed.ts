@@ -104,7 +104,7 @@ const listedOwnership = (list: List = {}): Ownership => ({
 
 const unlessMade = (made: Made): Content | 'unknown' => (typeof made === 'function' ? 'unknown' : made)
 
-/** Makes files that are not in memory, beside their final paths. @param staged receives the temporary paths */
+/** Makes files that are not in memory, next to their final paths. @param staged receives the temporary paths */
 async function stage(dir: string, files: Files<Made>, staged: Map<string, string>): Promise<Files> {
   const contents = new Map<string, Content>()
   for (const [path, made] of files) {

@@ -1,6 +1,6 @@
 /**
- * Record of files that this user's own heddle wrote: sources from `gen` and libraries from `build`, by content digest. Stored in the user's
- * cache, because a digest beside a file does not prove who wrote both. Files that are not recorded are neither compiled nor loaded.
+ * Record of files that this user's own heddle wrote: sources from `gen` and libraries from `build`, by content digest. Stored in the user's cache,
+ * because a digest next to a file does not prove who wrote both. Files that are not recorded are neither compiled nor loaded.
  */
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, relative, resolve } from 'node:path'
 
-/** @param folder `src`; `package.json` is beside it */
+/** @param folder `src`; `package.json` is next to it */
 export function digestOf(folder: string): string {
   const root = resolve(folder, '..')
   const hash = createHash('sha256')

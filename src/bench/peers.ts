@@ -41,7 +41,7 @@ const aboutLine = z.record(z.string(), z.string()).transform((about) => ({ about
 /** A line of the script: times or an error of a mode, a problem that prevents all, or versions and GPU. */
 const scriptLine = z.union([timesLine, problemLine, aboutLine])
 
-/** Command that starts the PyTorch peers: the script beside heddle's sources, or in the bundle. */
+/** Command that starts the PyTorch peers: the script next to heddle's sources, or in the bundle. */
 export const torchCommand = (): readonly [string, ...string[]] => ['python3', join(peersFolder(), 'torch_bert.py'), '--stdin']
 
 /**

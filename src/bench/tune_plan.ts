@@ -1,6 +1,6 @@
 /**
- * Plan of a tuning run: its kernels, row lengths and candidates. Made on the machine with the front end and read on the machine with
- * the device, which may be another one. Stored in `candidates.json` beside the candidates' kernel library.
+ * Plan of a tuning run: its kernels, row lengths and candidates. Made on the machine with the front end and read on the machine with the device,
+ * which may be another one. Stored in `candidates.json` next to the candidates' kernel library.
  */
 import { z } from 'zod'
 import type { FloatType } from '../checkpoint/convert.js'

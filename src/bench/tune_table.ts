@@ -1,6 +1,6 @@
 /**
- * Tuning results as text for a terminal: per size, the time of the default without a tuning file (the rules or the library's matmul)
- * beside the best candidate's.
+ * Tuning results as text for a terminal: per size, the time of the default without a tuning file (the rules or the library's matmul) next to the best
+ * candidate's.
  */
 import Table from 'cli-table3'
 import { choiceName } from '../schedule/choice.js'

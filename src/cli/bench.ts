@@ -1,4 +1,4 @@
-/** `heddle bench encoder`: times the plans of an encoder on a device, beside the physical floor and peers. */
+/** `heddle bench encoder`: times the plans of an encoder on a device, compared with the physical floor and peers. */
 import { resolve } from 'node:path'
 import { Command, Option } from '@commander-js/extra-typings'
 import type { EncoderBench } from '../bench/candidates.js'

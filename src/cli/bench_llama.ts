@@ -1,4 +1,4 @@
-/** `heddle bench llama`: times prompts and steps of a LLaMA-like model under its plans, beside floor, peers and earlier times. */
+/** `heddle bench llama`: times prompts and steps of a LLaMA-like model under its plans, compared with floor, peers and earlier times. */
 import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { Command, InvalidArgumentError, Option } from '@commander-js/extra-typings'

@@ -1,4 +1,4 @@
-/** `heddle bench NAME`: times any kernel, graph or program of the project, or a shipped one, under its plans, beside its floor. */
+/** `heddle bench NAME`: times any kernel, graph or program of the project, or a shipped one, under its plans, compared with its floor. */
 import { resolve } from 'node:path'
 import { type Command, Option } from '@commander-js/extra-typings'
 import { costOf } from '../bench/facts/cost.js'
@@ -147,7 +147,7 @@ export async function findSubject(
 /** Predicted milliseconds on this device and on a GPU; undefined if the cost model does not cover the subject or the device. */
 type Prices = (plan: string, dims: Dims) => Pick<TargetTimes, 'predicted' | 'elsewhere'>
 
-/** The GPU whose predicted times are shown beside times of the CPU device. */
+/** The GPU whose predicted times are shown next to times of the CPU device. */
 const usualGpu = 'h200'
 
 /** @throws usage `plan.*` for a plan that cannot be applied, `frontend.*` */

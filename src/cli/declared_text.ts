@@ -1,4 +1,4 @@
-/** Source of the statement around a place in a spec, for `inspect` and `explore`. Results are cached per spec text and query. */
+/** Source of the statement at a location in a spec, for `inspect` and `explore`. Results are cached per spec text and query. */
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'

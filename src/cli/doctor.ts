@@ -68,7 +68,7 @@ async function toolCheck(name: string, find: typeof findCxx, use: string, hint: 
     : { name, status: 'ok', detail: `${found.version} (${found.path})`, use }
 }
 
-/** Checks the user's cache, the only place from which the addon is loaded. */
+/** Checks the user's cache, the only folder from which the addon is loaded. */
 function cacheCheck(): Check {
   const use = 'everything that is compiled'
   try {

@@ -26,7 +26,7 @@ export function explainer(
 ): Explain {
   const ofGraph = plans.filter((plan) => plan.graph === graph.name)
   const isSearched = ofGraph.some(({ name, auto }) => auto !== undefined && names.includes(name))
-  // A search needs the written plans beside it; written plans need no search.
+  // A search also needs the written plans; written plans need no search.
   const resolved: readonly PlanDecl[] = isSearched ? locating(() => resolvePlans(ofGraph, graphs, ops, layouts)) : ofGraph
   return (name, { device, dims, dtype }) => {
     const plan = resolved.find((each) => each.name === name) ?? { name, graph: graph.name, groups: [] }

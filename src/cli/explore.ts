@@ -26,9 +26,9 @@ import { heading } from './plan_text.js'
 import { searchPath } from './search_path.js'
 
 export interface ExploreOptions extends Omit<PlanOptions, 'graph'> {
-  /** A plan of the graph. Without it and `compare`: `unfused` beside the first written plan of the graph. */
+  /** A plan of the graph. Without it and `compare`: `unfused` compared with the first written plan of the graph. */
   readonly plan?: string | undefined
-  /** A second plan, beside the first. */
+  /** A second plan, compared with the first. */
   readonly compare?: string | undefined
   /** Files of `heddle bench`: one to show, or two to compare. */
   readonly bench?: readonly string[] | undefined

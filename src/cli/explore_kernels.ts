@@ -40,7 +40,7 @@ async function othersOf(
   return found
 }
 
-/** Spec places per line of the generated source; empty if the source is from an older compiler or an earlier edit. */
+/** Spec locations per line of the generated source; empty if the source is from an older compiler or an earlier edit. */
 async function cudaPlaces(
   { inspection: { key, cuda }, kernel }: Inspected,
   { root }: CliContext,

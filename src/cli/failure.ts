@@ -84,7 +84,7 @@ export function describeFailure(
 }
 
 /**
- * JSON form of an error, as verbs print it to stdout under `--json`: code and message, hint and place if present, and `places` if there are
+ * JSON form of an error, as verbs print it to stdout under `--json`: code and message, hint and location if present, and `places` if there are
  * several.
  */
 export function failureJson(error: unknown, { cancelled, portable = false }: FailureOptions): string {

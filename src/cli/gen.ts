@@ -22,7 +22,7 @@ export interface GenOptions {
   readonly specs?: string | undefined
   /** Folder of the generated source; default `generated`. */
   readonly out?: string | undefined
-  /** Tuning file; default `tuning.json` beside the specs, when there is one. */
+  /** Tuning file; default `tuning.json` next to the specs, when there is one. */
   readonly tuning?: string | undefined
   /** Accepts a folder that contains only files of others. They are never removed. */
   readonly beside?: boolean | undefined

@@ -32,7 +32,7 @@ export interface SearchPath {
   /** The first of two with the same name is used. */
   readonly programs: readonly ProgramDecl[]
   readonly conversions: readonly Conversion[]
-  /** Returns the result of an action; adds places in specs to its errors. */
+  /** Returns the result of an action; adds locations in specs to its errors. */
   readonly locating: <T>(action: () => T) => T
   /** Layouts as functions. @throws usage `frontend.*` */
   layouts(): Promise<Layouts>

@@ -45,7 +45,7 @@ export interface TuneOptions {
   readonly architecture?: string | undefined
   /** Folder of the spec modules; default `specs`. */
   readonly specs?: string | undefined
-  /** The tuning file; default `tuning.json` beside the specs. */
+  /** The tuning file; default `tuning.json` next to the specs. */
   readonly out?: string | undefined
   /** Only prepare candidates, in this folder. */
   readonly prepare?: string | undefined

@@ -48,7 +48,7 @@ export interface TuneLibraryOptions {
   readonly repeats: number
   /** Folder of the spec modules; default `specs`. */
   readonly specs?: string | undefined
-  /** The tuning file; default `tuning.json` beside the specs. */
+  /** The tuning file; default `tuning.json` next to the specs. */
   readonly out?: string | undefined
 }
 

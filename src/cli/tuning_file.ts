@@ -1,4 +1,4 @@
-/** Tuning file of a project: `tuning.json` beside its specs, if any. Read by `gen`, read and written by `tune`. */
+/** Tuning file of a project: `tuning.json` next to its specs, if any. Read by `gen`, read and written by `tune`. */
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
@@ -11,7 +11,7 @@ export interface TuningPlace {
   readonly root: string
   /** Folder of the spec modules; default `specs`. */
   readonly specs?: string | undefined
-  /** Path of the file, if it is not the one beside the specs. */
+  /** Path of the file, if it is not the one next to the specs. */
   readonly file?: string | undefined
 }
 

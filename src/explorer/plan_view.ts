@@ -6,7 +6,7 @@ import type { DrawnPlan, Edge } from './model.js'
 /** Pixel sizes: height of a text line, height around the node names in a box, width of a letter of a kernel's name, width of the time. */
 const [lineHeight, around, letter, time] = [18, 62, 8, 96]
 const [narrowest, widest] = [200, 340]
-/** Largest number of node names in a box; the panel beside the drawing has all of them. */
+/** Largest number of node names in a box; the panel next to the drawing lists all of them. */
 const mostLines = 3
 
 /** Number of lines in a box below its title and bar. */

@@ -106,7 +106,7 @@ function orderOf(layouts: Layouts, layout: string, rank: number): readonly numbe
   return first !== undefined && orders.every((order) => order?.join() === first.join()) ? first : undefined
 }
 
-/** Stride in elements along each axis of a value; undefined where a stride is not constant. */
+/** Stride in elements along each axis of a value; undefined if a stride is not constant. */
 export function stridesOf({ shape, layout }: Form, { layouts, forms }: KnownLayouts): readonly Size[] | undefined {
   const order = orderOf(layouts, layout, shape.length)
   if (order !== undefined)

@@ -1,6 +1,6 @@
 /**
- * A generator as data: the lowered programs of a model folder, and the host's work between them. Places of the attributes that a generation sets are
- * found by lowering a program twice with different values: the steps that differ hold the attribute.
+ * A generator as data: the lowered programs of a model folder, and the host's work between them. Positions of the attributes that a generation sets
+ * are found by lowering a program twice with different values: the steps that differ hold the attribute.
  */
 import type { FloatType } from '../checkpoint/convert.js'
 import { usageError } from '../errors.js'
@@ -25,7 +25,7 @@ import type { Lowered } from './lowered.js'
 import type { ModelOptions } from './models.js'
 import { compiledUnder } from './resolve.js'
 
-/** Place of an attribute that a generation sets. */
+/** Position of an attribute that a generation sets. */
 export interface SaidAt {
   readonly attribute: Attribute
   readonly step: number

@@ -52,7 +52,7 @@ export interface NamedShape {
 export interface LoweredWeight extends NamedShape {
   readonly layout: string
   readonly bytes: number
-  /** Tensors that are concatenated in it; empty where it is one tensor. */
+  /** Tensors that are concatenated in it; empty if it is one tensor. */
   readonly parts: readonly NamedShape[]
 }
 

@@ -30,7 +30,7 @@ export interface WriteOptions {
   readonly weights?: ((path: string) => Promise<void>) | undefined
 }
 
-/** Files of the package, by their places in the folder. */
+/** Files of the package, by their paths in the folder. */
 type Shared = readonly (readonly [from: string, to: string])[]
 
 const shared: Shared = [

@@ -13,7 +13,7 @@ import { describe, type Lowering, type Place, scalar, type Value } from './value
 
 const example = 'write argsort(1024, n, (c) => x(m, c)), where rows have at most 1024 elements'
 
-/** Lowers a call of `argsort`, named `wanted` if the author names it. */
+/** Lowers a call of `argsort`. `wanted` is the author's name for the result, if any. */
 export function argsort(args: readonly Value[], node: Node, place: Place, lowering: Lowering, wanted = ''): Value {
   const [most, length, of] = args
   if (most === undefined || length === undefined || of === undefined || args.length !== 3)

@@ -110,7 +110,7 @@ function callBrand(
   throw new Error(`internal: a body calls ${kind} ${name}`)
 }
 
-/** Calls any value. `wanted` is the name the author gives the result. */
+/** Calls any value. `wanted` is the author's name for the result, if any. */
 export function callValue(
   callee: Value,
   args: readonly Value[],

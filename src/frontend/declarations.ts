@@ -32,7 +32,7 @@ export interface Declarations {
   readonly applied: readonly GraphDecl[]
   /** Layout conversions, which programs insert between graphs. */
   readonly conversions: readonly Conversion[]
-  /** Returns the result of an action. Prefixes a refusal with the place of its subject: `specs/plans/mine.ts:3:5: ...`. */
+  /** Returns the result of an action. Prefixes a refusal with the location of its subject: `specs/plans/mine.ts:3:5: ...`. */
   readonly locating: <T>(action: () => T) => T
 }
 

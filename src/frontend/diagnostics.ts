@@ -1,6 +1,6 @@
 /**
- * Located refusals. Each has a stable code and states the wrong value, its place, and what to write instead.
- * The codes are the front end's contract with authors: a code never changes its meaning.
+ * Located refusals. Each has a stable code and states the wrong value, its location, and a correction. The codes are the front end's contract with
+ * authors: a code never changes its meaning.
  */
 import type { Node, SourceFile } from 'ts-morph'
 

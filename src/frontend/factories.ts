@@ -68,7 +68,7 @@ export function plainCall(node: Node | undefined): CallExpression | undefined {
 }
 
 /**
- * The op that a call makes through factories; undefined for a call that makes none.
+ * The op that a call creates through factories; undefined if it creates none.
  * @throws Rejection for functions that call each other in a cycle, and for arguments that are not written out
  */
 export function madeBy(at: CallExpression, declarators: Declarators): Made | undefined {

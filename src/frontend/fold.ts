@@ -69,7 +69,7 @@ function returned(made: Value, fields: readonly Field[], node: Node): readonly E
   })
 }
 
-/** Lowers a call of `fold` (`last`) or `foldRow` (`each`), named `wanted` if the author names it. */
+/** Lowers a call of `fold` (`last`) or `foldRow` (`each`). `wanted` is the author's name for the result, if any. */
 export function foldCall(
   does: 'last' | 'each',
   args: readonly Value[],

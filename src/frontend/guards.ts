@@ -11,7 +11,7 @@ export interface Guard {
   readonly holds: boolean
 }
 
-/** Place of an expression under further guards. It is not at row level: a statement there would run unconditionally. */
+/** Context of an expression under further guards. It is not at row level: a statement there would run unconditionally. */
 export const guarded = ({ scope, level, guards = [] }: Place, ...more: readonly Guard[]): Place => ({
   scope,
   level: level === 'row' ? 'branch' : level,

@@ -88,7 +88,7 @@ function declared(definition: Node, lowering: Lowering): UserMonoid {
   return { fields, left: left.locals, right: right.locals, combine: combined }
 }
 
-/** Lowers `definition.reduce(...)` or `definition.scan(...)`, named `wanted` if the author names it. */
+/** Lowers `definition.reduce(...)` or `definition.scan(...)`. `wanted` is the author's name for the result, if any. */
 export function userMonoid(
   { definition, does }: ValueOf<'monoid'>,
   args: readonly Value[],

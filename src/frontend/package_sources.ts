@@ -1,6 +1,6 @@
 /**
- * Sources of the package's modules. An installed package has declaration files, which hold neither bodies nor values, so
- * names of `heddle/std` and `heddle/specs` are resolved in the sources that ship beside them.
+ * Sources of the package's modules. An installed package has declaration files, which hold neither bodies nor values, so names of `heddle/std` and
+ * `heddle/specs` are resolved in the sources that ship next to them.
  */
 
 /** The package's folder, and the path of the module below it. */

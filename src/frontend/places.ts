@@ -1,6 +1,6 @@
 /**
- * Source places of errors: the statement that declared a plan or a graph or made a node, and in it the key or string
- * in question. Messages get the place, the line and a caret as a prefix, like those of op bodies.
+ * Source locations of errors: the statement that declared a plan or a graph or made a node, and in it the key or string in question. Messages are
+ * prefixed with the location, the line and a caret, like those of op bodies.
  */
 import { existsSync, readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
@@ -17,7 +17,7 @@ interface Declared {
   readonly plans: readonly PlanDecl[]
 }
 
-/** A place and the length of the source range that starts there. */
+/** A location and the length of the source range that starts there. */
 interface Span extends Place {
   readonly length: number
 }
@@ -33,10 +33,10 @@ export class Places {
     this.#maps = maps
   }
 
-  /** The error prefixed with its place, if known: that of its subject, else that of its stack. */
+  /** The error prefixed with its location, if known: that of its subject, else that of its stack. */
   located(error: unknown, declared: Declared = { graphs: {}, plans: [] }): unknown {
     if (!isRefusal(error)) return error
-    // Each of several errors gets its own place.
+    // Each of several errors gets its own location.
     if (error.all.length > 0)
       return together(error.all.flatMap((each) => this.located(each, declared)).filter((each) => each instanceof HeddleError))
     if (error.places.length > 0) return error
@@ -63,7 +63,7 @@ export class Places {
     return span === undefined ? undefined : { place: span, frame: this.#frame(span).join('\n') }
   }
 
-  /** Places of an error's subject: the wrong declaration first, then the nodes it names. */
+  /** Locations of an error's subject: the wrong declaration first, then the nodes it names. */
   #subject({ plan, graph, path, nodes = [], written }: Subject, { graphs, plans }: Declared) {
     const found: { readonly what: string; readonly span: Span }[] = []
     const add = (what: string, statement: Written | undefined, inside?: readonly string[]): void => {
@@ -88,7 +88,7 @@ export class Places {
     return written === undefined ? undefined : this.#maps.placeOf(written.stack, (path) => !path.includes('node:'))
   }
 
-  /** The key or string that a path leads to in the call at a place: the last part that is found. */
+  /** The key or string at the end of a path in the call at a location: the last part that is found. */
   #refined(place: Place | undefined, path: readonly string[] = []): Span | undefined {
     if (place === undefined) return undefined
     const file = this.#file(place.file)

@@ -31,7 +31,7 @@ export interface ReadOptions {
 }
 
 export interface Specs extends Declared {
-  /** Sorted by place; nothing may be built while there are any. */
+  /** Sorted by location; nothing may be built while there are any. */
   readonly diagnostics: readonly Diagnostic[]
 }
 
@@ -47,8 +47,8 @@ export function readProject(
 }
 
 /**
- * Diagnostics of the ops and layouts of one file of an open project, sorted by place. Quick: neither other files nor TypeScript's
- * errors are considered, and names are not compared with those of other files.
+ * Diagnostics of the ops and layouts of one file of an open project, sorted by location. Quick: neither other files nor TypeScript's errors are
+ * considered, and names are not compared with those of other files.
  */
 export function readFileAlone(project: SpecProject, path: string): readonly Diagnostic[] {
   const file = project.project.getSourceFile(path)
@@ -59,8 +59,8 @@ export function readFileAlone(project: SpecProject, path: string): readonly Diag
 export type Shipped = Pick<Specs, 'kernels' | 'layouts'>
 
 /**
- * The named shipped ops, and every shipped layout. Shipped modules are free of errors. Their kernels keep their
- * places in the package, so that the source generated from them equals the shipped source.
+ * The named shipped ops, and every shipped layout. Shipped modules are free of errors. Their kernels keep their locations in the package, so that the
+ * source generated from them equals the shipped source.
  * @param folder of the package
  */
 export function readShipped(opened: SpecProject, folder: string, names: ReadonlySet<string>): Shipped {

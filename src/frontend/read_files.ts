@@ -56,9 +56,9 @@ interface Reading {
   readonly library: ReadonlySet<SourceFile>
   /** Names of all ops, also of modules that are not read now. */
   readonly names: Set<string>
-  /** Layouts by the place of their declaration. */
+  /** Layouts by the location of their declaration. */
   readonly layouts: Map<string, Layout>
-  /** Places of the `op(...)` that factories return. */
+  /** Locations of the `op(...)` that factories return. */
   readonly returned: Set<string>
   readonly refusedFactories: Set<Node>
   readonly reads: Map<SourceFile, FileRead>
@@ -146,7 +146,7 @@ const readLibrary = (reading: Reading): readonly StandardRead[] =>
     }),
   )
 
-/** Finds the ops that factory calls make in each module, and records the places of the `op(...)` that the factories return. */
+/** Finds the ops that factory calls create in each module, and records the locations of the `op(...)` that the factories return. */
 function findMade(reading: Reading, sources: readonly SourceFile[]): ReadonlyMap<SourceFile, readonly Declaration[]> {
   const refuse = (node: Node, action: () => void): void => attempt(reading, node, action)
   const made = new Map(
@@ -172,7 +172,7 @@ function reexportsOf({ library }: Reading, file: SourceFile, standard: readonly 
   })
 }
 
-/** All diagnostics of a read, sorted by place. @param typed modules whose TypeScript errors count */
+/** All diagnostics of a read, sorted by location. @param typed modules whose TypeScript errors count */
 function diagnosticsOf(
   { project, rejected }: Reading,
   sources: readonly SourceFile[],

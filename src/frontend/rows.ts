@@ -62,7 +62,7 @@ function combinedType(construct: string, does: string, name: MonoidName, { type 
   return reject('dtype', at, `${construct} ${does} numbers, its element is a boolean`, mismatchHints['bool to number'])
 }
 
-/** A reduction: a statement at row level, named `wanted` if the author names it; a fold inside an element. */
+/** A reduction: a statement at row level, or a fold inside an element. `wanted` is the author's name for it, if any. */
 export function reduction(
   name: MonoidName,
   args: readonly Value[],
@@ -100,7 +100,7 @@ export function expectRowLevel(what: string, node: Node, { level }: Place): void
   )
 }
 
-/** A scan: a row value of the kernel, named `wanted` if the author names it. */
+/** A scan: a row value of the kernel. `wanted` is the author's name for it, if any. */
 export function scan(
   name: MonoidName,
   args: readonly Value[],
@@ -119,7 +119,7 @@ export function scan(
   return { kind: 'row', name: row, type, length }
 }
 
-/** A threshold: a scalar of the kernel, named `wanted` if the author names it. */
+/** A threshold: a scalar of the kernel. `wanted` is the author's name for it, if any. */
 export function threshold(args: readonly Value[], node: Node, place: Place, lowering: Lowering, wanted?: string): Value {
   const [length, target, key, weight] = args
   const example = 'write threshold(n, target, (c) => x(m, c), (c) => 1)'

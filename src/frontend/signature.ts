@@ -109,7 +109,7 @@ function readTensor(
   return { name, access, dtype: readDType(typeNode, types), dims: extents, layout }
 }
 
-/** Maps each output to the input that it updates. The two share memory, so they must be stored alike. */
+/** Maps each output to the input that it updates. The two share memory, so their storage must be identical. */
 function readUpdates(
   field: Field | undefined,
   tensors: readonly TensorParam[],

@@ -1,6 +1,6 @@
 /**
- * Maps places of transpiled spec modules back to the author's. Spec modules run as JavaScript in their own folder. Errors there, and later
- * errors of graphs and plans, have stacks with places in that folder.
+ * Maps locations in transpiled spec modules back to the author's source. Spec modules run as JavaScript in their own folder. Errors there, and later
+ * errors of graphs and plans, have stacks with locations in that folder.
  */
 import { SourceMap } from 'node:module'
 import { isAbsolute, relative } from 'node:path'
@@ -24,7 +24,7 @@ export class SourceMaps {
   readonly #root: string
   readonly #translated = new Map<string, Translated>()
 
-  /** @param root folder of the project, to which places are relative */
+  /** @param root folder of the project, to which locations are relative */
   constructor(root: string) {
     this.#root = root
   }
@@ -34,7 +34,7 @@ export class SourceMaps {
     this.#translated.set(module, { source, map: new SourceMap(JSON.parse(map) as MapPayload) })
   }
 
-  /** The innermost place of the author in a stack; without one, the innermost place that `isForeign` accepts. */
+  /** The innermost location of the author in a stack; without one, the innermost location that `isForeign` accepts. */
   placeOf(stack: string | undefined, isForeign: (path: string) => boolean = () => false): Place | undefined {
     let foreign: Place | undefined
     for (const line of (stack ?? '').split('\n')) {

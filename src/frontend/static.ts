@@ -165,7 +165,7 @@ export function staticFields(node: Node, trail: Trail = []): Map<string, Field> 
 /** The exports of `heddle` that declare something, by symbol, so that any import, alias or re-export is recognised. */
 export type Declarators = ReadonlyMap<ts.Symbol, 'op' | 'layout' | 'tensor'>
 
-/** The kind of declaration that a call makes, if any. */
+/** The kind of declaration that a call creates, if any. */
 export function declares(node: Node, declarators: Declarators): 'op' | 'layout' | 'tensor' | undefined {
   if (!Node.isCallExpression(node)) return undefined
   const { symbol } = node.getExpression().getType().compilerType

@@ -1,4 +1,4 @@
-/** Storage types of op signatures: the choices of type parameters, and the types that tensors name. An unknown type is refused at its place. */
+/** Storage types of op signatures: the choices of type parameters, and the types that tensors name. An unknown type is refused at its location. */
 import type { Node } from 'ts-morph'
 import { type DType, dtypeInfo, dtypes, isDType } from '../ir/dtype.js'
 import { getOwn } from '../ir/get_own.js'

@@ -19,7 +19,7 @@ const example = 'write topK(k, n, (c) => x(m, c))'
 /** A constant count; 0 for a dimension, for whose values kernels are compiled. */
 const countIn = (count: Expr): number => (count.kind === 'const' ? Number(count.value) : 0)
 
-/** Lowers a call of `topK` to a record of its rows. `wanted` is the name of the variable that the author assigns it to, if any. */
+/** Lowers a call of `topK` to a record of its rows. `wanted` is the author's name for the result, if any. */
 export function topK(args: readonly Value[], node: Node, place: Place, lowering: Lowering, wanted = ''): Value {
   const [k, length, of] = args
   if (k === undefined || length === undefined || of === undefined || args.length !== 3)

@@ -1,6 +1,6 @@
 /**
- * Hooks of Node's module loader for TypeScript: types are stripped file by file, with source maps so that breakpoints and errors have
- * their source places. Nothing is type-checked: `tsc` and `heddle gen` do that. Modules of packages are left alone.
+ * Hooks of Node's module loader for TypeScript: types are stripped file by file, with source maps so that breakpoints and errors have their source
+ * locations. Nothing is type-checked: `tsc` and `heddle gen` do that. Modules of packages are left alone.
  */
 import { readFile } from 'node:fs/promises'
 import type { LoadHook, ResolveHook } from 'node:module'

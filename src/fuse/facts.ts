@@ -101,7 +101,7 @@ class Composition {
 
   #addInput(member: Member, name: string, domain: Domain): void {
     const param = this.#counts.input(member.node.inputs[name])
-    // Skips int8 inputs: beside other terms, values over the whole int8 range would hide those.
+    // Skips int8 inputs: values over the whole int8 range would dominate other terms of a sum.
     if (param === undefined || this.#isInt8(param)) return
     const bound = (counts: readonly Count[] | undefined) =>
       (counts ?? []).flatMap((count) => {
@@ -142,7 +142,7 @@ class Composition {
   #packed(member: Member, { role, batch, rows, seq }: Packed): Packed | undefined {
     const [here, where] = [batch, rows].map((count) => this.#counts.of(member, count))
     if (here === undefined) return undefined
-    // Ops beside the packing of an author take the same rows with padding: no sequence is longer than that.
+    // Ops outside an author's packing read the same rows with padding: no sequence is longer than that.
     const padded = this.#graph.packing === undefined ? packingOf(this.#graph)?.seq : undefined
     const longest = seq === undefined ? this.#counts.extent(padded) : this.#counts.of(member, seq)
     const packing = { role, batch: here, rows: where ?? 0, ...(longest === undefined ? {} : { seq: longest }) }
@@ -151,7 +151,7 @@ class Composition {
     return packing
   }
 
-  /** Gives tensors with padding beside packed rows, such as a mask over pairs, room for the longest sequence. */
+  /** Sizes padded tensors of a graph with packed rows, such as a mask over pairs, for the longest sequence. */
   #addLongest(): void {
     for (const { packed, to = [] } of Object.values(this.#inputs))
       for (const count of packed?.role === 'lengths' ? to : [])

@@ -9,7 +9,7 @@ import { intrinsic } from './intrinsics.js'
 import { operands } from './map_operands.js'
 import { monoid } from './monoids.js'
 
-/** A tensor on the host: logical elements in row-major order, whatever the layout on a device. */
+/** A tensor on the host: logical elements in row-major order, regardless of the layout on a device. */
 export interface HostTensor {
   readonly data: ArrayLike<number>
   readonly shape: readonly number[]

@@ -31,7 +31,7 @@ export function weightSource(application: GraphApplication, weight: string): Wei
   }
   const value = graph.values[graph.weights[weight] ?? -1]
   const layout = value?.layout ?? 'row'
-  // A weight that the graph itself declares as int8 has no scales of a plan: its integers come from its author.
+  // A weight that the graph itself declares as int8 has no scales from a plan: its author provides the integers.
   const isMade = Object.values(graph.steps ?? {}).some((of) => of.weight === weight)
   return isMade ? { name: `${base}:int8:${layout}`, parts, made: 'int8', layout } : { name: base, parts, layout }
 }

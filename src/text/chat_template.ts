@@ -15,7 +15,7 @@ export interface TextPart {
 /** One message. Other fields (`tool_calls`, `name`, `reasoning_content`) are passed to the template. */
 export interface ChatMessage {
   readonly role: string
-  /** A text, or its parts, which are joined; null or omitted beside `tool_calls`. */
+  /** A text, or its parts, which are joined; null or omitted if there are `tool_calls`. */
   readonly content?: string | readonly TextPart[] | null | undefined
   readonly [field: string]: unknown
 }

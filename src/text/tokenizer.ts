@@ -1,6 +1,6 @@
 /**
  * Converts texts to token ids and back, by a model's `tokenizer.json`, or by its SentencePiece models if it has none. The files are not trusted:
- * whatever they make the library do, a caller gets ids or an error with the file's name.
+ * however the library fails on them, a caller gets ids or an error with the file's name.
  */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,6 +1,6 @@
 /**
- * Build cache: one folder per entry, with a key over all of its inputs. An entry appears by a rename of a finished folder, so a reader never sees
- * a partial one, whatever stops the writer. It holds a digest of each of its files, so that a damaged entry is built again. Several processes may
+ * Build cache: one folder per entry, with a key over all of its inputs. An entry appears by a rename of a finished folder, so a reader never sees a
+ * partial one, even if the writer is killed. It holds a digest of each of its files, so that a damaged entry is built again. Several processes may
  * request an entry at once: one builds it, the others wait.
  */
 import { chmod, mkdir, mkdtemp, readFile, rename, rm, utimes, writeFile } from 'node:fs/promises'
@@ -15,7 +15,7 @@ export const digestsFile = 'digests.json'
 /** Prefix of unfinished entries: `.making-<key>-<random>`. Their key is locked while they are written. */
 export const makingPrefix = '.making-'
 
-/** Path of an entry's lock: beside it, so that a shared cache is locked for all of its users. */
+/** Path of an entry's lock: next to it, so that a shared cache is locked for all of its users. */
 export const lockOf = (folder: string): string => join(dirname(folder), `${lockPrefix}${basename(folder)}`)
 
 export const lockPrefix = '.lock-'

@@ -56,7 +56,7 @@ export const findCxx = (): Promise<Compiler | undefined> => probe([process.env.C
 export const findNvcc = (): Promise<Compiler | undefined> =>
   probe(process.env.HEDDLE_NVCC ? [process.env.HEDDLE_NVCC] : ['nvcc', '/usr/local/cuda/bin/nvcc'], /release \d+/)
 
-/** Disassembler: `nvdisasm`, else `cuobjdump`, which has no line information; in PATH, beside nvcc, in /usr/local/cuda. */
+/** Disassembler: `nvdisasm`, else `cuobjdump`, which has no line information; in PATH, next to nvcc, in /usr/local/cuda. */
 export async function findDisassembler(): Promise<(Compiler & { readonly name: 'nvdisasm' | 'cuobjdump' }) | undefined> {
   const nvcc = await findNvcc()
   const besideNvcc = nvcc === undefined ? [] : [dirname(nvcc.path)]

@@ -27,7 +27,7 @@ const known = new Map<string, { readonly file: string; readonly manifest: Manife
 
 /** Options of reading a project's manifests. */
 export interface ManifestOptions {
-  /** Accepts the project's own source as is, whatever its author. */
+  /** Accepts the project's own source as is, regardless of its author. */
   readonly asItLies?: boolean
 }
 

@@ -177,7 +177,7 @@ async function compile(
 
 /**
  * Writes the source of a unit and returns its name, which is the same in every folder: compilers put it into the object. It is compiled in this
- * folder and not in its own: a compiler would prefer a header beside the source to that of the package.
+ * folder and not in its own: a compiler would prefer a header next to the source to that of the package.
  */
 async function writeUnit(folder: string, files: readonly KeyedFile[]): Promise<string> {
   const name = basename(files[0]?.path ?? '')

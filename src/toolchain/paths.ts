@@ -22,7 +22,7 @@ function isPackage(folder: string): boolean {
 }
 
 /**
- * Folder of `native/`, `templates/` and heddle's own `package.json`; in the portable bundle (its addon is beside the JavaScript), the bundle's
+ * Folder of `native/`, `templates/` and heddle's own `package.json`; in the portable bundle (its addon is next to the JavaScript), the bundle's
  * folder.
  */
 export function packageRoot(from: string = import.meta.url): string {

@@ -1,7 +1,7 @@
 /**
- * Resource record of each CUDA source file: registers, shared memory and spills of its kernels, by a digest of all inputs of the machine code.
- * It is committed beside the source, so that a check compiles only changed files, and so that a page can show resources without nvcc.
- * Written by `heddle build --check --record`; read by checks, `inspect` and `explore`.
+ * Resource record of each CUDA source file: registers, shared memory and spills of its kernels, by a digest of all inputs of the machine code. It is
+ * committed next to the source, so that a check compiles only changed files, and so that a page can show resources without nvcc. Written by `heddle
+ * build --check --record`; read by checks, `inspect` and `explore`.
  *
  * There is one line per file and architecture, sorted, so that the records of two branches merge by lines; outdated lines are found by digest.
  */

@@ -1,6 +1,6 @@
 /**
- * Checks a record against the sources beside it, and against nvcc. An outdated record is refused before anything is compiled, with or without
- * nvcc, so that none stays in a repository.
+ * Checks a record against the sources next to it, and against nvcc. An outdated record is refused before anything is compiled, with or without nvcc,
+ * so that none stays in a repository.
  */
 import { findingError } from '../errors.js'
 import { placeOf, type RecordedText, type RecordKey, recordKeys, recordLine, type TextRecord } from './record.js'

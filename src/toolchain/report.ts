@@ -1,4 +1,4 @@
-/** `build.json`: outputs and inputs of a build. Written beside the kernel library, read by `doctor`, `inspect` and the next build. */
+/** `build.json`: outputs and inputs of a build. Written next to the kernel library, read by `doctor`, `inspect` and the next build. */
 import { readFile } from 'node:fs/promises'
 import { z } from 'zod'
 import { usageError } from '../errors.js'

@@ -13,7 +13,7 @@ export interface SourceFile {
   readonly path: string
   /** Op of the file; undefined for the registry. */
   readonly op?: string | undefined
-  /** True if the user accepts the source as is, whatever its author. */
+  /** True if the user accepts the source as is, regardless of its author. */
   readonly asItLies?: boolean | undefined
 }
 

@@ -1,6 +1,6 @@
 /**
- * Resources of the kernels of generated sources (registers, shared memory, spills). Sources of the data: the record that is committed beside
- * them, the last build for CUDA, or nvcc itself, whose output is cached. For `inspect` and `explore`, also on machines without nvcc.
+ * Resources of the kernels of generated sources (registers, shared memory, spills). Sources of the data: the record that is committed next to them,
+ * the last build for CUDA, or nvcc itself, whose output is cached. For `inspect` and `explore`, also on machines without nvcc.
  */
 import { basename, join } from 'node:path'
 import { cacheFolder } from '../cache_folder.js'

@@ -118,7 +118,7 @@ const offset = ({ strides }: Operand, batch: number, row: number, column: number
 
 type Numbers = ArrayLike<number>
 
-/** Values of bias and residual; empty where there is none. */
+/** Values of bias and residual; empty if there is none. */
 type Added = readonly [bias: Numbers, residual: Numbers]
 
 interface Expected {

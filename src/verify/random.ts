@@ -1,6 +1,6 @@
 /**
- * Deterministic draws for test data. A stream is seeded by a name, so a case draws the same values whatever ran before it
- * and a failing case can be run alone.
+ * Deterministic draws for test data. A stream is seeded by a name, so a case draws the same values regardless of earlier cases, and a failing case
+ * can be run alone.
  */
 
 /** A stream of 32-bit words. */

@@ -1,4 +1,4 @@
-/** Plain numbers to and from storage bytes, whatever host array a storage type has. */
+/** Plain numbers to and from storage bytes, regardless of the host array of a storage type. */
 import type { DType } from '../ir/dtype.js'
 import { decode, encode } from '../runtime/buffer.js'
 

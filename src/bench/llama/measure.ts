@@ -30,7 +30,7 @@ export interface LlamaBench extends LlamaModelSource {
   readonly prompts: readonly Shape[]
   /** Prompt tokens processed at a time; default: the pipeline's. */
   readonly chunk?: number | undefined
-  /** Number of rows to pad every computation to, so that results are bitwise identical. */
+  /** Fixed number of rows of every computation, used or not, so that results are bitwise identical. */
   readonly invariant?: number | undefined
   /** Steps of a window, whose middle step has the requested context. A multiple of the steps of a replay. */
   readonly window: number

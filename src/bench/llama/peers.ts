@@ -46,7 +46,7 @@ const scriptLine = z.union([
   z.object({ about: z.record(z.string(), z.string()) }),
 ])
 
-/** Command that starts the script: beside heddle's sources, or in the bundle. */
+/** Command that starts the script: next to heddle's sources, or in the bundle. */
 export const llamaTorchCommand = (): readonly [string, ...string[]] => ['python3', join(peersFolder(), 'torch_llama.py')]
 
 /** Modes of the script; the last one is eager PyTorch in a CUDA graph. */

@@ -118,7 +118,7 @@ function schedules({ schedules: found }: KernelView): HTMLElement[] {
 
 const asSets = (places: readonly (readonly string[])[]): LinkedText['places'] => places.map((each) => new Set(each))
 
-/** Pane with a spec text, whose lines are places. @param source `file:line` of its first line */
+/** Pane with a spec text, whose lines are source locations. @param source `file:line` of its first line */
 function specPane(title: string, text: string, source: string, names: ReadonlySet<string>, linked: Linked): HTMLElement {
   const code = codeOf(title === 'Body' ? 'body' : source, text, names)
   const [, file = '', first] = /^(.*):(\d+)$/.exec(source) ?? []

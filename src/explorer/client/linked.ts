@@ -84,7 +84,7 @@ export class Linked {
     return (at) => areLinked(places, other.places[at] ?? none)
   }
 
-  /** Source places of a line. A spec line counts as a place only if some text comes from it. */
+  /** Source locations of a line. A spec line counts as a location only if some other text was compiled from it. */
   private madeOf({ kind, places }: LinkedText, line: number): ReadonlySet<string> {
     const own = places[line] ?? none
     if (kind !== 'spec') return own

@@ -14,7 +14,7 @@ export interface Declared {
 /** Declarations of one module without errors, and its relations to others: everything that is cached of it. */
 export interface FileRead {
   readonly kernels: Kernel[]
-  /** Layouts that it declares or uses, by the place of their declaration. */
+  /** Layouts that it declares or uses, by the location of their declaration. */
   readonly layouts: Map<string, Layout>
   /** Exported constants of the standard library, as `placeOfConstant` names them. */
   readonly reexported: string[]

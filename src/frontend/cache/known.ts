@@ -123,7 +123,7 @@ function isBaseSame({ base, modules, folders }: Trace, paths: readonly string[])
 
 /**
  * Modules with changed text, and those that import them.
- * @param isContained true if a changed module looks the same to those that import it
+ * @param isContained true if a changed module is unchanged for its importers
  */
 export function changedModules({ modules }: Trace, isContained: (path: string) => boolean = () => false): Set<string> {
   const texts = [...modules].flatMap(([path, module]) => (digestAt(path) === module.digest ? [] : [path]))

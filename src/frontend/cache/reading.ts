@@ -60,7 +60,7 @@ function readAll(opened: SpecProject, specs: readonly string[], only: ReadonlySe
   return { ...assemble(files, standard), diagnostics }
 }
 
-/** True if a changed module looks the same to those that import it, and no cached read of others holds a place in it. */
+/** True if a changed module is unchanged for its importers, and no cached read of another module refers to a location in it. */
 function isContained(opened: SpecProject, { modules }: Trace, path: string): boolean {
   const skeleton = modules.get(path)?.skeleton
   if (skeleton === undefined || skeletonAt(path) !== skeleton) return false

@@ -72,7 +72,7 @@ function peel(expr: Expr, loop: string, shifts: Expr[]): Expr {
     return left === of ? expr : scaled(left)
   }
   if (expr.kind === 'call' && expr.fn === 'select' && a !== undefined && b !== undefined && c !== undefined) {
-    // A hidden key stays hidden whatever is subtracted.
+    // A hidden key stays hidden after any subtraction.
     if (isHidden(c)) return call('select', a, peel(b, loop, shifts), c)
     return isHidden(b) ? call('select', a, b, peel(c, loop, shifts)) : expr
   }

@@ -116,7 +116,7 @@ export function aliasesOf(nodes: readonly GraphNode[], id: ValueId): ReadonlySet
   return found
 }
 
-/** Number of consecutive extents of the finer shape that make up each extent of the other; undefined where they do not align. */
+/** Number of consecutive extents of the finer shape that make up each extent of the other; undefined if they do not align. */
 export function runsBetween(coarse: Shape, fine: Shape): readonly number[] | undefined {
   const runs: number[] = []
   let at = 0

@@ -122,7 +122,7 @@ class Quantiser {
     } else this.#quantise(id, name)
   }
 
-  /** Makes the int8 form of a result an output, alone or beside the float one. */
+  /** Makes the int8 form of a result an output, alone or in addition to the float one. */
   #result(output: string, id: ValueId): void {
     const name = this.#propagation.named.get(id)
     if (name === undefined) return

@@ -92,7 +92,7 @@ export class RowSteps {
   }
 }
 
-/** Number of leading axes of a shape that span the rows which the first `axes` axes of another span; undefined where no number does. */
+/** Number of leading axes of a shape that span the rows which the first `axes` axes of another span; undefined if no number does. */
 export function rowAxes(from: Shape, axes: number, to: Shape): number | undefined {
   const [rows, rest] = [from.slice(0, axes), from.slice(axes)].map(multiplyExtents)
   if (rows === undefined || rest === undefined) return undefined

@@ -200,9 +200,7 @@ function sizeOf(shape: Shape): Expr {
   return simplifyExpr(dims.reduce((product, name) => call('mul', product, dim(name)), i32(factor)))
 }
 
-/**
- * Converts indices into a shape to indices into another one of the same elements; undefined where a free axis and a fixed one would become one.
- */
+/** Converts indices into a shape to indices into another one of the same elements; undefined if a free axis and a fixed one would become one. */
 function reshaped(from: Shape, to: Shape, at: At): At | undefined {
   const finer = runsBetween(from, to)
   const runs = finer ?? runsBetween(to, from)

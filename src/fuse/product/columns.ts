@@ -1,6 +1,6 @@
 /**
- * Columns of a matmul that the epilogue of a column may read: those of the same aligned chunk, which one thread holds. Columns at the same offset
- * in their chunks are computed alike, so each of the eight offsets is tried once for all chunks: `q` is the chunk's number, and an index is
+ * Columns of a matmul that the epilogue of a column may read: those of the same aligned chunk, which one thread holds. Columns at the same offset in
+ * their chunks are computed in the same way, so each of the eight offsets is tried once for all chunks: `q` is the chunk's number, and an index is
  * followed as `per * q + at`. Reads of a branch that is not taken do not count.
  */
 import type { Expr, ExprOf } from '../../ir/expr.js'

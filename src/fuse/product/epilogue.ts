@@ -96,7 +96,7 @@ export function ownColumns(kernel: Kernel, accumulators: readonly string[]): Ker
   }
 }
 
-/** @throws usage `plan.illegal` for a program that is not elementwise in the matmuls, at (row, column) or a column beside it */
+/** @throws usage `plan.illegal` for a program that is not elementwise in the matmuls, at (row, column) or in an adjacent column */
 export function checkEpilogue(
   epilogue: Kernel,
   group: string,

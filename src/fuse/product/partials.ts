@@ -1,6 +1,6 @@
 /**
- * Partials of a row: members after a matmul that reduce aligned groups of its columns. Neighbouring threads hold a group of a row, so its
- * reductions are stored beside the result, and a later kernel reduces them instead of the row.
+ * Partials of a row: members after a matmul that reduce aligned groups of its columns. Neighbouring threads hold a group of a row, so its reductions
+ * are stored in addition to the result, and a later kernel reduces them instead of the row.
  */
 import { i32, index as indexVar } from '../../ir/build.js'
 import type { Expr, ExprOf } from '../../ir/expr.js'

@@ -50,7 +50,7 @@ function readersOf({ nodes }: Graph, values: readonly ValueId[]): readonly Graph
 }
 
 export interface Parts {
-  /** Members after the matmuls, and those beside them that they read. */
+  /** Members after the matmuls, and other members that these read. */
   readonly after: readonly Member[]
   /** Members that compute a factor, by the factor's value. */
   readonly makers: ReadonlyMap<ValueId, readonly Member[]>

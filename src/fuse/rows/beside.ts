@@ -1,7 +1,7 @@
 /**
  * Fuses independent ops of a group horizontally into one kernel: parts that run over equal axes, except for one axis of rows, such as the rotations
  * of queries and of the fewer heads of keys. The kernel runs over the concatenated extents of that axis, and each part stores in its own range. Parts
- * are first derived by themselves; here their kernels get common names and conditions.
+ * are first derived separately; here, their kernels get common names and conditions.
  */
 import { call, dim, index as indexOf } from '../../ir/build.js'
 import type { Expr } from '../../ir/expr.js'
@@ -22,7 +22,7 @@ export interface Part {
 }
 
 /**
- * The axis of rows in which parts of a group differ, by position; undefined unless that is the one difference.
+ * Index of the row axis in which parts of a group differ; undefined unless that is the only difference.
  * @param iterations extents that each part runs over, rows first
  */
 export function joinedAxis(iterations: readonly Shape[]): number | undefined {
@@ -37,8 +37,8 @@ export function joinedAxis(iterations: readonly Shape[]): number | undefined {
 /**
  * Merges several parts into one kernel.
  * @param at the axis of rows that is each part's own
- * @throws usage `plan.illegal` for parts that neither do the same to different tensors nor store each element by itself, or that update a value
- * in place
+ * @throws usage `plan.illegal` for parts that neither apply the same computation to different tensors nor store each element separately, or that
+ * update a value in place
  */
 export function beside(group: string, parts: readonly Part[], at: number): Derived {
   for (const part of parts) expectNoUpdate(group, part, parts)
@@ -99,7 +99,7 @@ function placeIn(spans: readonly RowAxis[], part: number, name: string): Place {
   return { place: start === undefined ? at : call('sub', at, start), isBefore, holds }
 }
 
-/** The body of a part with nothing but stores, in its own range: scalars and rows are inlined where they are read. */
+/** The body of a part as stores alone, in the part's range: scalars and rows are inlined into their readers. */
 function storesOf(
   group: string,
   given: readonly Stmt[],

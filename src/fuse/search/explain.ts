@@ -38,7 +38,7 @@ export interface PlanEdge {
   readonly consumer: string
   /** True if the two steps could be one kernel. */
   readonly legal: boolean
-  /** Predicted microseconds that merging them saves; undefined where it is not legal. */
+  /** Predicted microseconds that merging them saves; undefined if it is not legal. */
   readonly gain: number | undefined
   readonly reason: string
 }

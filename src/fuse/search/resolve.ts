@@ -126,7 +126,7 @@ function orBare(plan: PlanDecl, search: () => Found): Found {
   }
 }
 
-/** Hash of a plan without its source location. Layouts count by their names; their definitions are hashed beside it. */
+/** Hash of a plan without its source location. Layouts count by their names; their definitions are hashed separately. */
 export const asKey = ({ written: _, layouts: __, ...plan }: PlanDecl): string => structuralHash(plan)
 
 /** Kernels that plans of a graph may use: those of its ops, and those of the library, which padding and int8 bring in. */

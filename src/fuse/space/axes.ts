@@ -27,7 +27,7 @@ interface Axis {
   parts: readonly number[] | undefined
 }
 
-/** Reason why two axes cannot be the same or cannot be split alike. */
+/** Reason why two axes cannot be unified or cannot be split in the same way. */
 export class AxisConflict extends Error {}
 
 export class Axes {

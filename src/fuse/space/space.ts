@@ -100,7 +100,7 @@ function checkRows(group: string, member: Member, atomsOf: AtomsOf): void {
   throw illegal(group, node.name, node.name, `${node.name} has ${which}: give each a dimension of its own`)
 }
 
-/** Axes that stay separate; none where the relations conflict, since building them refuses the group with its nodes. */
+/** Axes that stay separate; none if the relations conflict, since building them refuses the group with its nodes. */
 function apartOf(...given: Parameters<typeof readsApart>): ReturnType<typeof readsApart> {
   try {
     return readsApart(...given)

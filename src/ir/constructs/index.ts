@@ -1,6 +1,6 @@
 /**
- * The statements of a kernel and the object of each kind. A new construct is a file beside this one and its two lines here; tsc then
- * asks for its scheduling and its emission.
+ * The statements of a kernel and the object of each kind. A new construct is a file in this folder and its two lines here; tsc then asks for its
+ * scheduling and its emission.
  */
 import { type Argsort, argsortConstruct } from './argsort.js'
 import type { Construct } from './construct.js'

@@ -13,7 +13,7 @@ import { streamedText, type TextStream, type WrittenText } from '../writing/writ
 import { generateNames, type Llama, type LlamaGenerateOptions } from './llama_types.js'
 import type { LlamaText } from './open_files.js'
 
-/** Default capacity of a conversation: caches for all positions of long models would not fit beside their weights. */
+/** Default capacity of a conversation: caches for all positions of long models would not fit in memory with their weights. */
 const usualCapacity = 4096
 /** Default maximum number of tokens of an answer. */
 const usualAnswer = 512

@@ -1,8 +1,8 @@
 /**
- * Reorders heads whose channels are rotated in pairs (2k, 2k + 1), as in the article on rotary embeddings (Su et al. 2021), Meta's files and
- * GGUF files, into heads in halves (k, k + e), which the programs here rotate. The weight rows of queries and keys are permuted, and so are
- * their biases, scales and norms. Both sides of every score are permuted alike, so scores stay the same. It costs nothing in a run, and
- * works under every plan.
+ * Reorders heads whose channels are rotated in pairs (2k, 2k + 1), as in the article on rotary embeddings (Su et al. 2021), Meta's files and GGUF
+ * files, into heads in halves (k, k + e), which the programs here rotate. The weight rows of queries and keys are permuted, and so are their biases,
+ * scales and norms. Both factors of every score are permuted identically, so scores stay the same. It costs nothing in a run, and works under every
+ * plan.
  */
 import type { Checkpoint } from '../../checkpoint/checkpoint.js'
 import type { CheckpointTensor } from '../../checkpoint/convert.js'

@@ -28,7 +28,7 @@ const weights = z.looseObject({
 })
 const activations = z.looseObject({ ...int8, strategy: z.literal('token'), dynamic: z.literal(true), group_size: none })
 
-/** File formats, true if they pack. The first two store int8 alike (compressed_tensors/compressors/naive_quantized). */
+/** File formats, true if they pack. The first two store int8 identically (compressed_tensors/compressors/naive_quantized). */
 const formats = { 'int-quantized': false, 'naive-quantized': false, 'pack-quantized': true } as const
 const isFormat = (format: unknown): format is keyof typeof formats => typeof format === 'string' && Object.hasOwn(formats, format)
 

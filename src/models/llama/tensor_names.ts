@@ -192,7 +192,9 @@ function multiplied(values: DeferredTensor, steps: DeferredTensor): FileTensor {
   }
 }
 
-/** Names of all tensors of a weight. Packed integers come with a tensor of their unpacked shape, which the configuration gives too. */
+/**
+ * Names of all tensors of a weight. Packed integers have an additional tensor with their unpacked shape, which also follows from the configuration.
+ */
 const storedNames = ({ name, steps = name, packed }: LlamaTensor): readonly string[] =>
   (packed === undefined ? [name, steps] : [packed, steps, `${name}_shape`]).flatMap(namesOf)
 

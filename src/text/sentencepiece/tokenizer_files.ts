@@ -1,5 +1,5 @@
 /**
- * Files beside a SentencePiece model that describe its tokenizer: `tokenizer_config.json`, and `special_tokens_map.json` and `added_tokens.json` of
+ * Files next to a SentencePiece model that describe its tokenizer: `tokenizer_config.json`, and `special_tokens_map.json` and `added_tokens.json` of
  * older folders. Settings of the first override those of the others.
  */
 import { join } from 'node:path'

@@ -23,7 +23,7 @@ export interface SpecKernels extends Linked {
   readonly layouts: readonly Layout[]
   /** Names of kernels that plans derive. */
   readonly derived: ReadonlySet<string>
-  /** Runs an action that may refuse a graph or a plan; the refusal gets the place of its declaration. */
+  /** Runs an action that may refuse a graph or a plan; adds the location of the declaration to the refusal. */
   readonly locating: <T>(action: () => T) => T
   /** Programs in their default configuration, under each of their plans. */
   readonly programs: readonly AheadProgram[]
@@ -90,7 +90,7 @@ export async function readKernels(root: string, specs = 'specs', search: SearchO
   }
 }
 
-/** An error with the place of its subject, without throwing it. */
+/** An error with the location of its subject, without throwing it. */
 function placed(error: HeddleError, locating: SpecKernels['locating']): HeddleError {
   try {
     return locating(() => {

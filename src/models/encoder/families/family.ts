@@ -1,6 +1,6 @@
 /**
- * Differences between families of BERT-like models: the fields of their configurations and the names of their tensors. All families share
- * one program (`specs/programs/bert.ts`); a family is a file beside this one and an entry of `index.ts`.
+ * Differences between families of BERT-like models: the fields of their configurations and the names of their tensors. All families share one program
+ * (`specs/programs/bert.ts`); a family is a file in this folder and an entry of `index.ts`.
  */
 import type { BertProgram } from '../../../../specs/programs/bert.js'
 import type { Activation } from '../../parts/activations.js'
