@@ -1,4 +1,4 @@
-/** Graphs before and after the decoder's layers in a step: the embedding of the words just chosen, and the logits of the next. */
+/** Graphs before and after the decoder's layers in a step: the embedding of the tokens just chosen, and the logits of the next. */
 import { graph, tensor } from 'heddle'
 import { addBias } from '../ops/add_bias.js'
 import { followParents } from '../ops/beams.js'
@@ -10,7 +10,7 @@ import { scale } from '../ops/scale.js'
 import { addStepPosition, nextStep } from '../ops/steps.js'
 import { marianRows, marianVocab } from './typical.js'
 
-/** Words, scaled by `factor`, and the position of the step. Dims: b batch, w beams, h heads, d headDim, v vocab, u positions. */
+/** Tokens, scaled by `factor`, and the position of the step. Dims: b batch, w beams, h heads, d headDim, v vocab, u positions. */
 export const embedStep = graph('embed_step', {
   inputs: { ids: tensor('i32', 'b*w'), step: tensor('i32', '1') },
   weights: { words: tensor('T', 'v h*d'), positions: tensor('T', 'u h*d') },
@@ -60,7 +60,7 @@ export const biasedLanguageModelHead = graph('biased_language_model_head', {
 
 const chosen = { words: tensor('i32', 'b*w'), step: tensor('i32', '1') } as const
 
-/** Update after a choice of words: the words join the history, and decoding advances by one step. Dims: s capacity in steps. */
+/** Update after a choice of tokens: the tokens join the history, and decoding advances by one step. Dims: s capacity in steps. */
 export const keepWords = graph('keep_words', {
   inputs: { ...chosen, history: tensor('i32', 's b*w') },
   weights: {},

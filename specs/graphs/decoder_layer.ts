@@ -141,9 +141,9 @@ function crossAttention(
 }
 
 /**
- * Builds the layer in the given form. Dims: b batch, w beams of a sequence, s places of the cache, t places of the memory, h heads, d headDim, i
- * inner. `step` is the place being decoded, at least 0 and below s. `keys` and `values` are the row's caches so far, and are returned with this
- * step's. `beams` has the row whose cache holds each place. `lengths` holds the valid places of each memory, at least 1. Attributes: `scale` is
+ * Builds the layer in the given form. Dims: b batch, w beams of a sequence, s positions of the cache, t positions of the memory, h heads, d headDim,
+ * i inner. `step` is the position being decoded, at least 0 and below s. `keys` and `values` are the row's caches so far, and are returned with this
+ * step's. `beams` has the row whose cache holds each position. `lengths` holds the valid positions of each memory, at least 1. Attributes: `scale` is
  * 1/sqrt(headDim), `eps` belongs to all norms.
  */
 function decoderLayer(form: 'pre' | 'post', activation: Elementwise) {

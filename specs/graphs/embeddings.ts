@@ -1,4 +1,4 @@
-/** BERT's input layer: word, type and position embeddings, summed and normalised (Devlin et al. 2018), and its form for models without types. */
+/** BERT's input layer: token, type and position embeddings, summed and normalised (Devlin et al. 2018), and its form for models without types. */
 import { graph, tensor } from 'heddle'
 import { add } from '../ops/add.js'
 import { addPosition } from '../ops/add_position.js'

@@ -1,6 +1,6 @@
 /**
  * The encoder layer, pre-LN: the inputs of self-attention and of the inner network are normalised, and their outputs are added to the residual
- * unchanged (Pegasus, OpenNMT). Its nodes and weights are those of the post-LN layer; only the norms are in other places.
+ * unchanged (Pegasus, OpenNMT). Its nodes and weights are those of the post-LN layer; only the norms are in other positions.
  */
 import { type AttrValue, type GraphBuilder, type GraphTensor, graph, tensor } from 'heddle'
 import { gelu, geluTanh, relu, silu } from '../ops/activations.js'

@@ -1,4 +1,4 @@
-/** All shipped encoder layers, by the place of their norms and by the op in their inner network. Models choose from these. */
+/** All shipped encoder layers, by the position of their norms and by the op in their inner network. Models choose from these. */
 import type { GraphDecl } from 'heddle'
 import {
   encoderLayerGelu,

@@ -1,6 +1,6 @@
 /**
- * Parts of an encoder layer that do not depend on the place of its norms: self-attention and the two-matmul inner network, each up to the bias before
- * its residual. Every primitive is a node of its own, under the same name in every form of the layer.
+ * Parts of an encoder layer that do not depend on the position of its norms: self-attention and the two-matmul inner network, each up to the bias
+ * before its residual. Every primitive is a node of its own, under the same name in every form of the layer.
  */
 import { type AttrValue, type GraphBuilder, type GraphTensor, tensor } from 'heddle'
 import { splitHeads as splitHeadsLayout } from '../layouts/split_heads.js'

@@ -1,6 +1,6 @@
 /**
  * Key and value caches of a layer of the LLaMA family: the update by new tokens, and the reads of attention. Caches are floats as computed, or int8
- * with a scale per row, head and place, which take half the bytes of 16-bit floats.
+ * with a scale per row, head and position, which take half the bytes of 16-bit floats.
  */
 import { type GraphBuilder, type GraphTensor, type TensorDecl, tensor } from 'heddle'
 import { splitHeads } from '../layouts/split_heads.js'
@@ -55,7 +55,7 @@ interface Remembered {
   readonly past: GraphTensor
 }
 
-/** Update by a step: `places(r)` is the place of row `r`'s token. */
+/** Update by a step: `places(r)` is the position of row `r`'s token. */
 export function rememberPlace(g: GraphBuilder, { cache, steps }: Cache, x: GraphTensor, places: GraphTensor): Remembered {
   if (steps === undefined) {
     const after = g.apply(appendPlaces, { cache, x, places }).y
@@ -66,7 +66,7 @@ export function rememberPlace(g: GraphBuilder, { cache, steps }: Cache, x: Graph
   return { after: { cache: y, steps: stepsAfter }, past }
 }
 
-/** Update by a step of beams: tokens of all rows go to place `slot`. */
+/** Update by a step of beams: tokens of all rows go to position `slot`. */
 export function rememberBeams(
   g: GraphBuilder,
   { cache, steps }: Cache,

@@ -9,7 +9,7 @@ import { nextBeamPlaces, nextPlaces, nextStep } from '../ops/steps.js'
 import { tokenLoss } from '../ops/token_loss.js'
 import { llamaPrompt, llamaStep, llamaVocab } from './typical.js'
 
-/** Rows of the word embedding table. Dims: m tokens, n hidden, v vocab. */
+/** Rows of the token embedding table. Dims: m tokens, n hidden, v vocab. */
 export const llamaWords = graph('llama_words', {
   inputs: { ids: tensor('i32', 'm') },
   weights: { words: tensor('T', 'v n') },
@@ -22,7 +22,7 @@ export const llamaWords = graph('llama_words', {
 
 const head = { gamma: tensor('T', 'n'), weight: tensor('T', 'v n') } as const
 
-/** Logits of every row, in float32 for every storage type: near ties decide which word is chosen. */
+/** Logits of every row, in float32 for every storage type: near ties decide which token is chosen. */
 export const llamaHead = graph('llama_head', {
   inputs: { x: tensor('T', 'm n') },
   weights: head,
@@ -51,7 +51,7 @@ export const llamaSomeLogits = graph('llama_some_logits', {
   },
 })
 
-/** Negative log-likelihood of the words after some of many tokens: of `targets(k)` after row `wanted(k)`. */
+/** Negative log-likelihood of the tokens after some of many tokens: of `targets(k)` after row `wanted(k)`. */
 export const llamaLikelihood = graph('llama_likelihood', {
   inputs: { x: tensor('T', 't n'), wanted: tensor('i32', 'k'), targets: tensor('i32', 'k') },
   weights: head,
@@ -67,7 +67,7 @@ export const llamaLikelihood = graph('llama_likelihood', {
   },
 })
 
-/** Update after a choice of words: the words join the history, and every row that had not ended before advances by one place. */
+/** Update after a choice of tokens: the tokens join the history, and every row that had not ended before advances by one position. */
 export const keepTokens = graph('keep_tokens', {
   inputs: {
     words: tensor('i32', 'r'),
@@ -87,7 +87,7 @@ export const keepTokens = graph('keep_tokens', {
 
 /**
  * Update after a choice of beams: as `keepTokens`, and rows take over the past of their parents, which are recorded for tracing texts back. `slot` is
- * the place of this step's tokens in all caches. `beams` has the rows whose caches hold each row's past.
+ * the position of this step's tokens in all caches. `beams` has the rows whose caches hold each row's past.
  */
 export const keepBeamTokens = graph('keep_beam_tokens', {
   inputs: {

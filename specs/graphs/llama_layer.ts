@@ -2,7 +2,7 @@
  * A layer of the LLaMA family: attention to the past of each row and a gated inner network, each after a norm and with its residual. One layer has
  * three forms, over the same weights and caches. A step takes one token of every row. A step of beams does so where rows share their past. A prompt
  * takes concatenated runs of tokens without padding. Families differ in flags: biases of query, key and value (Qwen2), norms of their heads (Qwen3),
- * and a window of places (Mistral, Phi-3); and a model may be run with caches in int8.
+ * and a window of positions (Mistral, Phi-3); and a model may be run with caches in int8.
  */
 import { type AttrValue, type GraphBuilder, type GraphDecl, type GraphSignature, type GraphTensor, graph, tensor } from 'heddle'
 import { packRows, unpackRows } from 'heddle/std'
@@ -26,9 +26,9 @@ export interface LlamaFlags {
   readonly bias: 'none' | 'heads' | 'all'
   /** Heads of queries and keys are normed before they are rotated. */
   readonly norm: boolean
-  /** A token attends at most so many places: the attribute `window`. */
+  /** A token attends at most so many positions: the attribute `window`. */
   readonly window: boolean
-  /** Keys and values are cached as int8, with a scale per row, head and place. */
+  /** Keys and values are cached as int8, with a scale per row, head and position. */
   readonly int8Caches: boolean
 }
 
@@ -127,9 +127,9 @@ const weightsOf = ({ bias, norm }: LlamaFlags) => ({
 const attrsOf = ({ window }: LlamaFlags) => ['scale', 'eps', ...(window ? (['window'] as const) : [])] as const
 
 /**
- * One token of every row: `places(r)` is its place in row `r`, at least 0 and below u and p. Dims: r rows, u places of the caches, n hidden, h heads,
- * g heads of keys and values, d headDim, i inner, p places and e pairs of the tables. Attributes: `scale` is 1/sqrt(headDim), `eps` belongs to all
- * norms, `window` counts places.
+ * One token of every row: `places(r)` is its position in row `r`, at least 0 and below u and p. Dims: r rows, u positions of the caches, n hidden, h
+ * heads, g heads of keys and values, d headDim, i inner, p positions and e pairs of the tables. Attributes: `scale` is 1/sqrt(headDim), `eps` belongs
+ * to all norms, `window` counts positions.
  */
 function stepLayer(flags: LlamaFlags) {
   return graph(`llama_step${suffix(flags)}`, {
@@ -158,9 +158,9 @@ function stepLayer(flags: LlamaFlags) {
 }
 
 /**
- * One token of every row, where beams of a sequence share their past: `beams(r, u)` is the cache row that holds place `u` of row `r`. Prompts are at
- * places below `cached(r)`, tokens chosen since at `first` to `slot`, this step's at `slot` of every row. `places(r)` is the token's place in its
- * text. The other names are as above.
+ * One token of every row, where beams of a sequence share their past: `beams(r, u)` is the cache row that holds position `u` of row `r`. Prompts are
+ * at positions below `cached(r)`, tokens chosen since at `first` to `slot`, this step's at `slot` of every row. `places(r)` is the token's position
+ * in its text. The other names are as above.
  */
 function beamLayer(flags: LlamaFlags) {
   return graph(`llama_beams${suffix(flags)}`, {
@@ -198,9 +198,9 @@ function beamLayer(flags: LlamaFlags) {
 }
 
 /**
- * Runs of tokens, concatenated in t rows: those of sequence `b` begin at row `starts(b)`, `lengths(b)` of them, and have places `first(b)` and on in
- * cache row `slots(b)`. `sequences` and `positions` give each row's sequence and its index in that run, -1 and 0 after the last. `places` is its
- * place. `writers` gives the sequence that writes each cache row, or -1. Further dims: b sequences, s tokens of the longest run.
+ * Runs of tokens, concatenated in t rows: those of sequence `b` begin at row `starts(b)`, `lengths(b)` of them, and have positions `first(b)` and on
+ * in cache row `slots(b)`. `sequences` and `positions` give each row's sequence and its index in that run, -1 and 0 after the last. `places` is its
+ * position. `writers` gives the sequence that writes each cache row, or -1. Further dims: b sequences, s tokens of the longest run.
  */
 function promptLayer(flags: LlamaFlags) {
   return graph(`llama_prompt${suffix(flags)}`, {

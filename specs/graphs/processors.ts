@@ -1,6 +1,6 @@
 /**
  * Logits processors, as in Hugging Face's `generate`, and updates of their states. Logits are float32; for beams they may be log-probabilities. Dims:
- * r rows, v vocab, s places of a row's text.
+ * r rows, v vocab, s positions of a row's text.
  */
 import { graph, tensor } from 'heddle'
 import { suppressEnds } from '../ops/ends.js'
@@ -24,7 +24,7 @@ export const scoresStep = graph('scores_step', {
   },
 })
 
-/** Logits with a penalty on seen words. */
+/** Logits with a penalty on seen tokens. */
 export const penaltyStep = graph('penalty_step', {
   inputs: { logits, seen: tensor('i32', 'r v'), penalty: tensor('f32', 'r') },
   weights: {},
@@ -34,7 +34,7 @@ export const penaltyStep = graph('penalty_step', {
   },
 })
 
-/** Logits without the words that would repeat `size` words of a row's text. */
+/** Logits without the tokens that would repeat `size` tokens of a row's text. */
 export const ngramStep = graph('ngram_step', {
   inputs: { logits, text: tensor('i32', 'r s'), places: rows },
   weights: {},
@@ -62,7 +62,7 @@ export const minimumStep = graph('minimum_step', {
   },
 })
 
-/** Logits of forced words alone, in rows that have to begin or end with one. */
+/** Logits of forced tokens alone, in rows that have to begin or end with one. */
 export const forcedStep = graph('forced_step', {
   inputs: {
     logits,
@@ -81,7 +81,7 @@ export const forcedStep = graph('forced_step', {
 const words = { seen: tensor('i32', 'r v'), words: rows } as const
 const texts = { text: tensor('i32', 'r s'), places: rows, words: rows } as const
 
-/** Flags of seen words, with the chosen words added. */
+/** Flags of seen tokens, with the chosen tokens added. */
 export const keepSeen = graph('keep_seen', {
   inputs: words,
   weights: {},
@@ -91,7 +91,7 @@ export const keepSeen = graph('keep_seen', {
   },
 })
 
-/** Flags of seen words for beams. */
+/** Flags of seen tokens for beams. */
 export const keepBeamSeen = graph('keep_beam_seen', {
   inputs: { ...words, parents: rows },
   weights: {},
@@ -101,7 +101,7 @@ export const keepBeamSeen = graph('keep_beam_seen', {
   },
 })
 
-/** Texts with the chosen words appended. */
+/** Texts with the chosen tokens appended. */
 export const keepText = graph('keep_text', {
   inputs: texts,
   weights: {},
@@ -111,7 +111,7 @@ export const keepText = graph('keep_text', {
   },
 })
 
-/** Texts of beams with the chosen words appended. */
+/** Texts of beams with the chosen tokens appended. */
 export const keepBeamText = graph('keep_beam_text', {
   inputs: { ...texts, parents: rows },
   weights: {},
@@ -121,7 +121,7 @@ export const keepBeamText = graph('keep_beam_text', {
   },
 })
 
-/** Places of the last words, advanced by one, for steps without other counts per row. */
+/** Positions of the last tokens, advanced by one, for steps without other counts per row. */
 export const keepTextPlaces = graph('keep_text_places', {
   inputs: { places: rows },
   weights: {},

@@ -1,5 +1,5 @@
 /**
- * Decoding steps that choose the next word of each row from its logits. Logits are float32 for every storage type of a model, as the language model
+ * Decoding steps that choose the next token of each row from its logits. Logits are float32 for every storage type of a model, as the language model
  * heads return them.
  */
 import { graph, tensor } from 'heddle'
@@ -27,7 +27,7 @@ export const greedyStep = graph('greedy_step', {
   },
 })
 
-/** Greedy choice by `p` parts of a row, since few rows of many words would leave a device idle. */
+/** Greedy choice by `p` parts of a row, since few rows of many tokens would leave a device idle. */
 export const greedyPartsStep = graph('greedy_parts_step', {
   inputs: { logits: tensor('f32', 'r v'), ...ending },
   weights: {},
@@ -62,7 +62,7 @@ export const samplePartsStep = graph('sample_parts_step', {
   },
 })
 
-/** A draw with any narrowing, among `k` candidates of each part if these include all remaining words. */
+/** A draw with any narrowing, among `k` candidates of each part if these include all remaining tokens. */
 export const sampleNarrowedStep = graph('sample_narrowed_step', {
   inputs: { logits: tensor('f32', 'r v'), ...request, ...ending },
   weights: {},
@@ -89,7 +89,7 @@ export const sampleTopStep = graph('sample_top_step', {
   },
 })
 
-/** Update after a choice of words: the negative log-likelihood of each by the model's own logits joins those of earlier steps. */
+/** Update after a choice of tokens: the negative log-likelihood of each by the model's own logits joins those of earlier steps. */
 export const keepLosses = graph('keep_losses', {
   inputs: {
     logits: tensor('f32', 'r v'),

@@ -8,7 +8,7 @@ import { scale } from '../ops/scale.js'
 import { splitHeads } from '../ops/split_heads.js'
 import { bertRows, bertTables } from './typical.js'
 
-/** Words times `factor` plus positions; no norm. Dims: b batch, s seq, h heads, d headDim, v vocab, p positions. */
+/** Tokens times `factor` plus positions; no norm. Dims: b batch, s seq, h heads, d headDim, v vocab, p positions. */
 export const embedScaled = graph('embed_scaled', {
   inputs: { ids: tensor('i32', 'b*s') },
   weights: { words: tensor('T', 'v h*d'), positions: tensor('T', 'p h*d') },

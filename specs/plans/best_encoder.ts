@@ -13,7 +13,7 @@ import { attentionNodes } from './attention_nodes.js'
 const packed = { batch: 'b', seq: 's', tokens: 't', lengths: 'lengths' }
 
 /**
- * The layer's plan, for any place of its norms: they are kernels of their own.
+ * The layer's plan, for any position of its norms: they are kernels of their own.
  * @param rest other parts of the plan than its groups, of which those with a matmul are `matmul_bias`, `matmul_bias_residual` and
  * `matmul_bias_${activation}`
  */

@@ -12,7 +12,7 @@ const before = {
   stacked: { qkv: ['query', 'key', 'value'] },
 } as const
 
-/** Groups that do not depend on the place of the norms. */
+/** Groups that do not depend on the position of the norms. */
 const around = {
   qkv_bias_unpack_split_heads: [
     'query',

@@ -58,7 +58,7 @@ interface Way {
   readonly packed: boolean
 }
 
-/** Parts of a layer's plan that do not depend on the place of its norms: kernels between matmuls without norms, and layouts. */
+/** Parts of a layer's plan that do not depend on the position of its norms: kernels between matmuls without norms, and layouts. */
 function around({ mode, order: { suffix, kernel, keys, values }, packed }: Way, { activation, mask }: LayerForm) {
   const [name, padded] = [`ft-v3-mode${mode}${suffix}`, packed ? '_unpack' : '']
   const heads = { queryHeads: { layout: headsCol32 }, keyHeads: { layout: keys }, valueHeads: { layout: values } } as const

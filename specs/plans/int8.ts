@@ -13,7 +13,7 @@ import { aroundLayers } from './best_encoder.js'
 
 const packed = { batch: 'b', seq: 's', tokens: 't', lengths: 'lengths' }
 
-/** Int8 inputs inside a layer, other than its own input, for any place of its norms. */
+/** Int8 inputs inside a layer, other than its own input, for any position of its norms. */
 const inLayer = ['merged.pack', 'attentionNorm', 'fc1Activation', 'outputNorm'] as const
 /** Operands of the matmuls of attention. */
 const inAttention = ['queryBias', 'keyBias', 'valueBias', 'probabilities'] as const

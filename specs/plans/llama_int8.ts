@@ -133,7 +133,7 @@ const bestInt8w = (form: Form, flags: LlamaFlags) => {
   })
 }
 
-/** Nothing around the layers is quantised: near ties between words are decided there. */
+/** Nothing around the layers is quantised: near ties between tokens are decided there. */
 const ends = (name: string) => [
   plan(name, llamaHead, { groups: { matmul_cast_f32: ['product', 'logits'] } }),
   plan(name, llamaSomeLogits, { groups: { matmul_cast_f32: ['product', 'logits'] } }),

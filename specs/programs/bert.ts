@@ -21,7 +21,7 @@ import { finalNorm } from '../graphs/seq2seq_encoder.js'
 export interface BertProgram {
   readonly layers: number
   readonly activation: keyof typeof encoderLayers.post
-  /** Place of the layers' norms: after attention and inner network, or before them, with another after the last layer. */
+  /** Position of the layers' norms: after attention and inner network, or before them, with another after the last layer. */
   readonly norms: keyof typeof encoderLayers
   readonly eps: number
   /** Factor of scores: 1/sqrt(headDim). */

@@ -7,12 +7,12 @@ export interface LlamaProgram {
   readonly layers: number
   readonly bias: LlamaFlags['bias']
   readonly norm: boolean
-  /** Places that a token attends at most in layers with a window. */
+  /** Positions that a token attends at most in layers with a window. */
   readonly window: number
   /** Numbers of the layers with a window. */
   readonly windowLayers: readonly number[]
   readonly eps: number
-  /** Keys and values are cached as int8, with a scale per row, head and place. */
+  /** Keys and values are cached as int8, with a scale per row, head and position. */
   readonly int8Caches: boolean
   /** Factor of scores: 1/sqrt(headDim). */
   readonly scale: number
@@ -40,7 +40,7 @@ const cacheNames = (layer: number, int8Caches: boolean) => [
 ]
 
 /**
- * The caches of all layers, as states. Places without a token are read too, with weight zero, and must be numbers.
+ * The caches of all layers, as states. Positions without a token are read too, with weight zero, and must be numbers.
  * @param rows dimension of their rows
  */
 export function cacheStates(

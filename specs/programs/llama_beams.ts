@@ -1,9 +1,9 @@
 /**
  * The LLaMA family with beam search: some steps, each of one token per beam. Prompts were read once per sequence, into the cache of its first beam. A
- * table has the row whose cache holds each place of a beam's past, so that all beams read the prompt there, and a parent's words in place. Tokens
- * chosen since the prompts are at the same places of all caches, after the longest prompt. Dims: b sequences, w beams of each, u places of the
- * caches, s capacity in steps, n hidden, h heads, g heads of keys and values, d headDim, i inner, v vocab, p places and e pairs of the rotation's
- * tables, f end ids, x words that are never chosen, y words that texts are forced to end with, q parts of a row of logits, k candidates of each.
+ * table has the row whose cache holds each position of a beam's past, so that all beams read the prompt there, and a parent's tokens in place. Tokens
+ * chosen since the prompts are at the same positions of all caches, after the longest prompt. Dims: b sequences, w beams of each, u positions of the
+ * caches, s capacity in steps, n hidden, h heads, g heads of keys and values, d headDim, i inner, v vocab, p positions and e pairs of the rotation's
+ * tables, f end ids, x tokens that are never chosen, y tokens that texts are forced to end with, q parts of a row of logits, k candidates of each.
  */
 import { type Programming, type ProgramResult, type ProgramTensor, program, tensor } from 'heddle'
 import { beamStep, beamStepDiverse, beamStepHf } from '../graphs/beam.js'
@@ -14,7 +14,7 @@ import { at, pick, type Values } from './values.js'
 
 /** The two rules for choosing beams. */
 type Rule =
-  /** With a diversity rate other than 0, words are also compared by the number of better words of their beam. */
+  /** With a diversity rate other than 0, tokens are also compared by the number of better tokens of their beam. */
   | { readonly kind: 'plain'; readonly diversityRate: number }
   | { readonly kind: 'hf'; readonly lengthPenalty: number; readonly earlyStopping: number }
 

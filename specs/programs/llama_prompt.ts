@@ -1,8 +1,8 @@
 /**
- * The LLaMA family reading tokens: runs of any number of sequences, each at the places after those that its cache row holds already. A run is a whole
- * prompt, a part of one, or an addition to a conversation. Logits of some tokens, or the negative log-likelihood of the following words, are returned
- * on request. Dims: t tokens, b sequences, s tokens of the longest run, k tokens whose logits are wanted, r cache rows, u their places, n hidden, h
- * heads, g heads of keys and values, d headDim, i inner, v vocab, p places and e pairs of the rotation's tables.
+ * The LLaMA family reading tokens: runs of any number of sequences, each at the positions after those that its cache row holds already. A run is a
+ * whole prompt, a part of one, or an addition to a conversation. Logits of some tokens, or the negative log-likelihood of the following tokens, are
+ * returned on request. Dims: t tokens, b sequences, s tokens of the longest run, k tokens whose logits are wanted, r cache rows, u their places, n
+ * hidden, h heads, g heads of keys and values, d headDim, i inner, v vocab, p positions and e pairs of the rotation's tables.
  */
 import { program, tensor } from 'heddle'
 import { llamaLikelihood, llamaSomeLogits, llamaWords } from '../graphs/llama_ends.js'

@@ -1,9 +1,9 @@
 /**
- * The LLaMA family choosing tokens: some steps, each of one token per row. A step writes the row's last word into its cache, at the row's own place,
- * and chooses the next word. Caches, words, places and counters are state, passed from step to step. Rows may be at different places. Dims: r rows, u
- * places of their caches, s capacity in steps, n hidden, h heads, g heads of keys and values, d headDim, i inner, v vocab, p places and e pairs of
- * the rotation's tables, f end ids, x words that are never chosen, y words that texts are forced to end with, q parts of a row of logits, k
- * candidates of each.
+ * The LLaMA family choosing tokens: some steps, each of one token per row. A step writes the row's last token into its cache, at the row's own
+ * position, and chooses the next token. Caches, tokens, positions and counters are state, passed from step to step. Rows may be at different
+ * positions. Dims: r rows, u positions of their caches, s capacity in steps, n hidden, h heads, g heads of keys and values, d headDim, i inner, v
+ * vocab, p positions and e pairs of the rotation's tables, f end ids, x tokens that are never chosen, y tokens that texts are forced to end with, q
+ * parts of a row of logits, k candidates of each.
  */
 import { type Programming, type ProgramResult, type ProgramTensor, program, tensor } from 'heddle'
 import { keepTokens, llamaHead, llamaWords } from '../graphs/llama_ends.js'
@@ -15,11 +15,11 @@ import { at, pick, type Values } from './values.js'
 export interface LlamaStepProgram extends LlamaProgram {
   /** Steps of a run. */
   readonly steps: number
-  /** Choice of words: the likeliest, or drawn from all, from a narrowed set, or from a top-k. */
+  /** Choice of tokens: the likeliest, or drawn from all, from a narrowed set, or from a top-k. */
   readonly choice: 'greedy' | 'sample' | 'sample_narrowed' | 'sample_top'
   /** Logits processors. */
   readonly processors: Processors
-  /** Keeps the loss of each word. */
+  /** Keeps the loss of each token. */
   readonly losses: boolean
 }
 
@@ -60,7 +60,7 @@ function states(p: Programming, settings: LlamaStepProgram) {
 /** Logits, and the inputs that end a row. */
 type Logits = Readonly<Record<'logits' | 'step' | 'finished' | 'ends' | 'limit', ProgramResult>>
 
-/** Chooses words from logits. Parts of a row are processed separately, since few rows of so many words leave a device idle. */
+/** Chooses tokens from logits. Parts of a row are processed separately, since few rows of so many tokens leave a device idle. */
 function chosenBy(p: Programming, choice: LlamaStepProgram['choice'], inputs: Logits, fixed: Values) {
   const about = { label: 'choose', dims: { p: 'q' } }
   if (choice === 'greedy') return p.apply(greedyPartsStep, inputs, {}, {}, about)
@@ -70,7 +70,7 @@ function chosenBy(p: Programming, choice: LlamaStepProgram['choice'], inputs: Lo
   return p.apply(choice === 'sample_narrowed' ? sampleNarrowedStep : sampleTopStep, narrowed, {}, {}, about)
 }
 
-/** Computes the words of the next step. */
+/** Computes the tokens of the next step. */
 function choose(p: Programming, now: Values, fixed: Values, given: ProgramResult, settings: LlamaStepProgram): Values {
   const common = { ...pick(now, ['step', 'finished']), ...pick(fixed, ['ends', 'limit']) }
   const { processors } = settings

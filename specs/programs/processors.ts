@@ -16,15 +16,15 @@ import { at, pick, type Values } from './values.js'
 
 /** The processors of a program. */
 export interface Processors {
-  /** Words that were seen are less likely. */
+  /** Tokens that were seen are less likely. */
   readonly penalised: boolean
   /** Length of n-grams that are never repeated; 0: none. */
   readonly ngrams: number
-  /** Some words are never chosen. */
+  /** Some tokens are never chosen. */
   readonly banned: boolean
   /** Rows have a least number of tokens. */
   readonly minimum: boolean
-  /** Rows begin or end with given words. */
+  /** Rows begin or end with given tokens. */
   readonly forced: boolean
 }
 
@@ -34,12 +34,12 @@ const changesAny = (processors: Processors): boolean => Object.values(processors
 
 /** Differences between programs. */
 export interface ProcessorDims {
-  /** Names of dimensions: rows, places of a row's text, words that are never chosen, words that a text ends with. */
+  /** Names of dimensions: rows, positions of a row's text, tokens that are never chosen, tokens that a text ends with. */
   readonly rows: 'r' | 'b*w'
   readonly places: string
   readonly banned: string
   readonly forced: string
-  /** Set if steps also count places per row for other purposes. */
+  /** Set if steps also count positions per row for other purposes. */
   readonly counted: boolean
 }
 
@@ -75,7 +75,7 @@ export interface StepValues {
   readonly fixed: Values
 }
 
-/** Logits from which words are chosen. */
+/** Logits from which tokens are chosen. */
 export function processed(
   p: Programming,
   given: ProgramResult,
@@ -93,7 +93,7 @@ export function processed(
     logits = p.apply(ngramStep, inputs, {}, { size: processors.ngrams }, { label: 'ngrams' }).logits
   }
   if (processors.banned) {
-    // Banned words are handled as end ids before a least number of tokens that no text reaches.
+    // Banned tokens are handled as end ids before a least number of tokens that no text reaches.
     const inputs = { logits, step, ends: at(fixed, 'banned'), minimum: at(fixed, 'always') }
     logits = p.apply(minimumStep, inputs, {}, {}, { label: 'banned' }).logits
   }
@@ -124,7 +124,7 @@ export function processedBeams(
 }
 
 /**
- * States updated by the words that were chosen.
+ * States updated by the tokens that were chosen.
  * @param parents rows that rows continue, if beams were chosen
  */
 export function keptWords(

@@ -1,6 +1,6 @@
 /**
- * The decoder of an encoder-decoder model: a sequence of its steps. Caches, words and counters are state, passed from step to step. Dims: b batch, w
- * beams of a sequence, s places of the caches, t of the memory, h heads, d headDim, i inner, v vocab, u positions, e end ids, f ids that texts are
+ * The decoder of an encoder-decoder model: a sequence of its steps. Caches, tokens and counters are state, passed from step to step. Dims: b batch, w
+ * beams of a sequence, s positions of the caches, t of the memory, h heads, d headDim, i inner, v vocab, u positions, e end ids, f ids that texts are
  * forced to end with, x ids that are never chosen, p parts of a row of logits, k candidates of each.
  */
 import { type Programming, type ProgramResult, type ProgramTensor, program, tensor } from 'heddle'
@@ -13,10 +13,10 @@ import { keptWords, noProcessors, type Processors, processed, processedBeams, pr
 import { memoryStates } from './seq2seq_encoder.js'
 import { at, pick, type Values } from './values.js'
 
-/** Choice of words: the likeliest, drawn from all or from a top-k, or by one of two rules of beam search. */
+/** Choice of tokens: the likeliest, drawn from all or from a top-k, or by one of two rules of beam search. */
 type Choice =
   | { readonly kind: 'greedy' | 'sample' | 'sample_top' }
-  /** With a diversity rate other than 0, words are also compared by the number of better words of their beam. */
+  /** With a diversity rate other than 0, tokens are also compared by the number of better tokens of their beam. */
   | { readonly kind: 'beams'; readonly maxSteps: number; readonly diversityRate: number }
   | { readonly kind: 'beams_hf'; readonly maxSteps: number; readonly lengthPenalty: number; readonly earlyStopping: number }
 
@@ -35,7 +35,7 @@ export interface Seq2seqDecoderProgram {
   readonly choice: Choice
   /** Logits processors. */
   readonly processors: Processors
-  /** Keeps the loss of each word, if they are not chosen by beams. */
+  /** Keeps the loss of each token, if they are not chosen by beams. */
   readonly losses: boolean
 }
 
@@ -105,7 +105,7 @@ function states(
   carried.history = p.state('history', tensor('i32', 's b*w'))
   if (losses) carried.losses = p.state('losses', tensor('f32', 's b*w'))
   if (beams) carried.parents = p.state('parents', tensor('i32', 's b*w'))
-  // Attention that is not fused also reads places beyond the step, with weight zero, so they must hold numbers.
+  // Attention that is not fused also reads positions beyond the step, with weight zero, so they must hold numbers.
   const cleared = { cleared: true }
   for (let layer = 0; layer < layers; layer++) {
     for (const name of Object.values(caches(layer))) carried[name] = p.state(name, tensor('T', 'b*w s h d', splitHeads), cleared)
@@ -115,7 +115,7 @@ function states(
   return { carried, fixed }
 }
 
-/** Computes the words of the next step, and the states that depend on them. */
+/** Computes the tokens of the next step, and the states that depend on them. */
 function choose(p: Programming, now: Values, fixed: Values, given: ProgramResult, settings: Seq2seqDecoderProgram): Values {
   const { choice, processors } = settings
   const common = { ...pick(now, ['step', 'finished']), ends: at(fixed, 'ends') }

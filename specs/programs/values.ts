@@ -1,4 +1,4 @@
-/** Values of a step by name. The values passed between steps depend on how words are chosen. */
+/** Values of a step by name. The values passed between steps depend on how tokens are chosen. */
 import type { ProgramResult, ProgramTensor } from 'heddle'
 
 export type Values = Readonly<Record<string, ProgramTensor>>

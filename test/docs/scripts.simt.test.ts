@@ -1,4 +1,4 @@
-/** The scripts of the page about Node, run verbatim beside the package. CI runs them from the packed tarball. */
+/** The scripts of the page about Node, run verbatim next to the package. CI runs them from the packed tarball. */
 import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -48,7 +48,7 @@ describe('readDeclarations', () => {
       'deep/loss.ts': "export const mine = { name: 'mine', graph: 'g', groups: [] }\nexport const plans = [mine]\n",
       'all.ts':
         "import { mine } from './deep/loss.js'\nconst other = { name: 'other', graph: 'g', groups: [] }\nconst list = [mine, other]\nexport { list as plans }\n",
-      // Ops are compiled and not run, whatever the names of their values.
+      // Ops are compiled and not run, regardless of the names of their values.
       'ops.ts': "const plans = 1\nexport type graphs = number\nexport { plans as count }\nthrow new Error('run')\n",
     })
     const found = await readDeclarations(root)

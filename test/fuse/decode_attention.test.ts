@@ -1,6 +1,6 @@
 /**
- * Decoder layers under their plans, several steps in sequence: the number of kernels that the plans promise, and the values of the unfused graph
- * for every beam table, with caches in which only the decoded places are numbers. And groups that are refused.
+ * Decoder layers under their plans, several steps in sequence: the number of kernels that the plans promise, and the values of the unfused graph for
+ * every beam table, with caches in which only the decoded positions are numbers. And groups that are refused.
  */
 import { type GraphBuilder, type GraphTensor, graph, tensor } from 'heddle'
 import { beforeAll, describe, expect, it } from 'vitest'
@@ -43,11 +43,11 @@ const layers = [pre.relu, pre.gelu, post.relu, post.silu]
 
 type Values = Readonly<Record<string, ArrayLike<number>>>
 
-/** Elements of a cache at places from `step` on. */
+/** Elements of a cache at positions from `step` on. */
 const places = (cache: ArrayLike<number>, step: number, value: (at: number) => number): Float64Array =>
   Float64Array.from(cache, (known, at) => (Math.floor(at / (dims.h * dims.d)) % dims.s >= step ? value(at) : known))
 
-/** Decodes `steps` steps: each with random inputs, table and weights, and the caches of the previous step. `unknown` fills undecoded places. */
+/** Decodes `steps` steps: each with random inputs, table and weights, and the caches of the previous step. `unknown` fills undecoded positions. */
 function decode(
   { graph: declared }: GraphDecl,
   planned: GraphDecl['graph'],
@@ -98,7 +98,7 @@ function planned(name: string, decl: GraphDecl) {
 
 const steps = 3
 
-/** Compares every step with the unfused graph. Undecoded places are zero there, and must not be read in the fused one. */
+/** Compares every step with the unfused graph. Undecoded positions are zero there, and must not be read in the fused one. */
 function expectEqual(decl: GraphDecl, made: GraphDecl['graph'], kernels: ReadonlyMap<string, PlannedKernel>): void {
   const expected = decode(decl, decl.graph, ops, steps, 0)
   for (const [step, { hidden = [], keys = [], values = [] }] of decode(decl, made, kernels, steps, Number.NaN).entries()) {

@@ -1,4 +1,4 @@
-/** Facts of derived kernels are those of their members in the kernel's own names, whatever the name of the group and its derivation. */
+/** Facts of derived kernels are those of their members in the kernel's own names, regardless of the name of the group and its derivation. */
 import { describe, expect, it } from 'vitest'
 import { graphs, plans } from '../../specs/index.js'
 import { addPosition } from '../../specs/ops/add_position.js'

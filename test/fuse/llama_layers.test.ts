@@ -45,7 +45,7 @@ const families: readonly LlamaFlags[] = [
 const dims = { r: 3, u: 7, n: 5, h: 6, g: 2, d: 4, i: 5, p: 9, e: 1, t: 6, b: 2, s: 4 }
 const attrs = { scale: 0.6, eps: 1e-6, window: 3 }
 
-/** Rows at separate places; and runs of three tokens and one after the cached part of their rows, with the other rows unused. */
+/** Rows at separate positions; and runs of three tokens and one after the cached part of their rows, with the other rows unused. */
 const integers: Readonly<Record<Form, Values>> = {
   step: { places: [0, 6, 3] },
   prompt: {

@@ -91,7 +91,7 @@ describe('conditions that hide a key', () => {
     const kept = call('add', call('mul', raw, f32(-3)), f32(0.5))
     expect(printExpr(hidden(kept))).toBe(printExpr(kept))
     expect(printExpr(hidden(hide(past)))).toBe(printExpr(call('select', past, f32(Number.NEGATIVE_INFINITY), raw)))
-    // An integer as low is a place.
+    // An integer as low is a position.
     const place = call('select', past, i32(-2_000_000_000), i)
     expect(printExpr(hidden(place))).toBe(printExpr(place))
   })

@@ -61,7 +61,7 @@ function factorsOf({ makers, shape }: ScaleFolding): readonly number[] {
 const elementOf = (element: ScaleFolding['makers'][number]['element'], channel: number): number =>
   Number(evaluateExpr(element, { ...emptyEnv(dims), values: new Map([[foldChannel, channel]]) }))
 
-/** A tensor whose elements at places of an axis are multiplied. */
+/** A tensor whose elements at positions of an axis are multiplied. */
 function scaled(
   values: readonly number[],
   shape: readonly number[],
@@ -112,7 +112,7 @@ describe('folds of LLaMA layers', () => {
     const plain = valuesOf(of, same, same)
     for (const fold of folds) {
       const factors = factorsOf(fold)
-      // Values cached before were divided as well: heads of keys and values lie side by side, places outside of them.
+      // Values cached before were divided as well: heads of keys and values are contiguous, positions outside of them.
       const [first] = fold.makers
       const cached = (name: string, values: readonly number[]) =>
         name !== 'values' || fold.value !== 'context'

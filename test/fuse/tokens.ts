@@ -4,7 +4,7 @@ export const lengths = [3, 1, 5]
 /** Sequences, positions, packed rows (two more than tokens), heads and their size, inner width, and those of embeddings and classes. */
 export const dims = { b: 3, s: 5, t: 11, h: 2, d: 4, i: 6, v: 17, u: 2, p: 5, c: 3 }
 export const tokens = lengths.reduce((sum, length) => sum + length, 0)
-/** The padded place of each packed token. */
+/** The padded position of each packed token. */
 const places = lengths.flatMap((length, b) => Array.from({ length }, (_, s) => b * dims.s + s))
 
 /** Rows of a padded matrix that have tokens, in packed order; the rows after them are zero. */

@@ -1,4 +1,4 @@
-/** Matmuls whose form depends on measurements: the planned forms, the kernel beside the library, and refusals. */
+/** Matmuls whose form depends on measurements: the planned forms, the kernel next to the library, and refusals. */
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { besideLibrary, planTuning } from '../../src/bench/tune_plan.js'

@@ -1,4 +1,4 @@
-/** Renaming the loops inside of expressions changes no value, whatever their names before. */
+/** Renaming the loops inside of expressions changes no value, regardless of their names before. */
 import { describe, expect, it } from 'vitest'
 import { call, i32, index, toFloat } from '../../src/ir/build.js'
 import { emptyEnv, evaluateExpr } from '../../src/ir/evaluate.js'

@@ -1,6 +1,6 @@
 /**
  * Dependence of a result on more than its own tokens. Rows of another length may be summed by another schedule, which groups float32 sums
- * differently; within one schedule a result has the same bits, whatever its padding or batch. Plans that fuse attention compute no padded rows.
+ * differently; within one schedule a result has the same bits, regardless of its padding or batch. Plans that fuse attention compute no padded rows.
  */
 import { describe, expect, it } from 'vitest'
 import { type EncoderResult, loadEncoder } from '../../src/models/encoder/encoder_pipeline.js'

@@ -175,8 +175,8 @@ const beforeEnd = (ids: readonly number[], ends: readonly number[]): readonly nu
 }
 
 /**
- * FasterTransformer's plain rule over a list of beams, for one sequence. With a diversity rate each beam offers its best words, as many as there
- * are beams, and these compare by their scores plus their ranks times the rate.
+ * FasterTransformer's plain rule over a list of beams, for one sequence. With a diversity rate each beam offers its best tokens, as many as there are
+ * beams, and these compare by their scores plus their ranks times the rate.
  */
 export function plainRule(
   model: Model,

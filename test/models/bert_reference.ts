@@ -87,7 +87,7 @@ const normOf = (rows: Rows, gamma: ArrayLike<number>, beta: ArrayLike<number>, e
     return row.map((v, j) => ((v - mean) / Math.sqrt(variance + eps)) * (gamma[j] ?? 0) + (beta[j] ?? 0))
   })
 
-/** Attention head by head to the rows of `key` that the mask keeps; the heads of a token lie side by side. */
+/** Attention head by head to the rows of `key` that the mask keeps; the heads of a token are contiguous. */
 function attention(query: Rows, key: Rows, value: Rows, heads: number, mask: PairMask): Rows {
   return query.map((row, s) => {
     const size = row.length / heads

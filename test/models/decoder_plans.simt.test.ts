@@ -1,6 +1,6 @@
 /**
- * A decoder layer on simt, several steps in sequence with caches that stay on the device: every plan gives the same results as the unfused graph,
- * for every storage type, head size and number of beams, whatever the contents of undecoded places.
+ * A decoder layer on simt, several steps in sequence with caches that stay on the device: every plan gives the same results as the unfused graph, for
+ * every storage type, head size and number of beams, regardless of the contents of undecoded positions.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { decoderLayers } from '../../specs/graphs/decoder_layer.js'
@@ -39,7 +39,7 @@ interface Case {
   readonly headDim: number
 }
 
-/** Hidden states of every step, and both caches after the last. `unknown` fills undecoded places. */
+/** Hidden states of every step, and both caches after the last. `unknown` fills undecoded positions. */
 async function run({ layer, dtype, batch: b, beams: w, headDim: d }: Case, plan: string, unknown: number, ownPast = false) {
   const dims = { b, w, s: places, t: 7, h: 2, d, i: 48 }
   const { graph: declared } = layer

@@ -341,7 +341,7 @@ describe('hostile GGUF files', () => {
     const twice = Buffer.from(formatGguf({ one: 1, two: 2 }, small))
     twice.write('one', twice.indexOf('two'))
     const over = Buffer.from(formatGguf({}, { w: small.w, v: small.w }))
-    // The second tensor's place is the last number of the header.
+    // The second tensor's position is the last number of the header.
     over.writeBigUInt64LE(0n, over.indexOf('v') + 1 + 4 + 16 + 4)
     for (const [bytes, code] of [
       [twice, 'gguf.duplicate'],

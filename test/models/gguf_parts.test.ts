@@ -104,7 +104,7 @@ describe('GGUF models in parts', () => {
         message: `${join(dir, name)} is part 2 of 2, expected a name that ends in -00002-of-00002.gguf`,
       })
     }
-    // A count of 1 is a whole model, whatever its name.
+    // A count of 1 is a whole model, regardless of its name.
     await writeFile(join(dir, 'one.gguf'), formatGguf({ 'split.no': 0, 'split.count': 1 }, written))
     expect((await openGgufModel(join(dir, 'one.gguf'))).tensors.size).toBe(Object.keys(written).length)
   })

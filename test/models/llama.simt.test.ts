@@ -1,4 +1,4 @@
-/** LLaMA-like models on simt in float32 against HF: words, logits, and how likely texts are. */
+/** LLaMA-like models on simt in float32 against HF: tokens, logits, and how likely texts are. */
 import { describe, expect, it } from 'vitest'
 import { convertTensor } from '../../src/checkpoint/convert.js'
 import { openSafetensors } from '../../src/checkpoint/safetensors.js'
@@ -123,7 +123,7 @@ describe('texts that outgrow the original positions of longrope', () => {
       const found = await model.generate(cases, options)
       for (const [i, inputs] of cases.entries()) {
         expect(await model.generate([inputs], options)).toEqual([found[i]])
-        // Each word is the likeliest after the text, when it is read at once.
+        // Each token is the likeliest after the text, when it is read at once.
         for (const [n, id] of (found[i]?.ids ?? []).entries()) {
           const inputIds = [...inputs.inputIds, ...(found[i]?.ids.slice(0, n) ?? [])]
           const [score] = await model.score([{ inputIds }], { places: [inputIds.length - 1] })
@@ -136,7 +136,7 @@ describe('texts that outgrow the original positions of longrope', () => {
       expect(streamed).toEqual(found.map(({ ids }) => ids))
       const drawn = { ...options, temperature: 1.5, seed: 5 }
       expect(await model.generate(cases.slice(1, 2), drawn)).toEqual((await model.generate(cases, drawn)).slice(1, 2))
-      // Without the change of tables, words after it differ and those before it do not.
+      // Without the change of tables, tokens after it differ and those before it do not.
       const short = await withLongrope(1024, (other) => other.generate(cases, options))
       expect(short.map(({ ids }, i) => ids.every((id, n) => id === found[i]?.ids[n]))).toEqual([true, false, false, false])
     })

@@ -5,7 +5,7 @@ import { type Advanced, runsAhead, type Span } from '../../src/models/llama/ahea
 const shape = { rows: 2, steps: 40, perRun: 8 }
 const all: Span = { from: 0, most: 40, whole: false }
 
-/** Rows of two texts that have ended after `end` steps; words are the numbers of their steps. */
+/** Rows of two texts that have ended after `end` steps; tokens are the numbers of their steps. */
 function noting(end: number) {
   const trace: string[] = []
   const resolvers: (() => void)[] = []

@@ -1,4 +1,4 @@
-/** Beams of LLaMA-like models on simt in float32 against HF's own search: every hypothesis and its score, whatever its end. */
+/** Beams of LLaMA-like models on simt in float32 against HF's own search: every hypothesis and its score, regardless of its end. */
 import { readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
 import { z } from 'zod'

@@ -1,6 +1,6 @@
 /**
- * Caches of keys and values in int8 on simt, under plans that fuse: HF's words except at near ties, likelihoods compared with those of float
- * caches, and results that are independent of the batch, of chunks, and of earlier cache contents.
+ * Caches of keys and values in int8 on simt, under plans that fuse: HF's tokens except at near ties, likelihoods compared with those of float caches,
+ * and results that are independent of the batch, of chunks, and of earlier cache contents.
  */
 import { describe, expect, it } from 'vitest'
 import { beforeEnd } from '../../src/models/decoding/beam_trace.js'
@@ -37,7 +37,7 @@ describe('int8 caches', () => {
         const wanted = short.map(({ greedy_ids: golden }) => beforeEnd(golden, model.config.eos).slice(0, 8))
         for (const [i, { smallest_gap: gap }] of short.entries())
           if (gap >= int8CacheTolerance.separated) expect(found[i]?.ids).toEqual(wanted[i])
-        // Near ties are frequent here; int8 changes none of those before the first words.
+        // Near ties are frequent here; int8 changes none of those before the first tokens.
         expect(found.map(({ ids }) => ids.slice(0, 4))).toEqual(wanted.map((ids) => ids.slice(0, 4)))
         const places = text.places.filter((place) => place < 70)
         const [score] = await model.score([{ inputIds: text.input_ids.slice(0, 70) }], { places, chunk: 48 })
@@ -79,9 +79,9 @@ describe('the int8 cache of a text does not depend on others', () => {
       for (const item of cases) alone.push(...(await model.generate([item], options)))
       expect(alone).toEqual(together)
       for (const chunk of [3, 25]) expect(await model.generate(cases.slice(2), { ...options, chunk })).toEqual(together.slice(2))
-      // Caches with more places than the texts need, and one that held a longer text before.
+      // Caches with more positions than the texts need, and one that held a longer text before.
       expect(await model.generate(cases, { ...options, capacity: 80 })).toEqual(together)
-      // A second turn after the words of the first.
+      // A second turn after the tokens of the first.
       const [prompt] = cases.slice(3)
       const [first] = together.slice(3)
       const turn = [{ inputIds: [...(prompt?.inputIds ?? []), ...(first?.ids ?? []), 5, 6, 7] }]

@@ -22,7 +22,7 @@ import { interpret } from './interpreter.js'
 import { type FamilyName, farthest, folderOf, goldenOf } from './llama_host.js'
 
 const floats = ['f32'] as const
-/** Tokens that are read, in two passes, and the place whose logits are compared. */
+/** Tokens that are read, in two passes, and the position whose logits are compared. */
 const length = 16
 const chunk = 11
 const capacity = 20

@@ -1,6 +1,6 @@
 /**
- * A trained model of the LLaMA-3 kind on simt in float32 against HF: six heads of 128 over two key heads, hidden size 240; scaled rotations,
- * tied words, stored as bf16. Words after every short prompt and a longer one, logits at positions of a text on both sides of blocks of keys.
+ * A trained model of the LLaMA-3 kind on simt in float32 against HF: six heads of 128 over two key heads, hidden size 240; scaled rotations, tied
+ * tokens, stored as bf16. Tokens after every short prompt and a longer one, logits at positions of a text on both sides of blocks of keys.
  */
 import { expect, it } from 'vitest'
 import { beforeEnd } from '../../src/models/decoding/beam_trace.js'

@@ -24,7 +24,7 @@ const goldenSchema = z.object({
   text: z.object({ input_ids: ids, mean_nll: z.number().optional(), places: ids, logits: z.array(z.array(z.number())) }),
 })
 
-/** HF's results for a model that computes in float32: words after prompts, logits at some positions of a text, and its likelihood. */
+/** HF's results for a model that computes in float32: tokens after prompts, logits at some positions of a text, and its likelihood. */
 export const readGolden = (folder: string) => goldenSchema.parse(JSON.parse(readFileSync(`${folder}/golden.json`, 'utf8')))
 
 export const goldenOf = (name: FamilyName) => readGolden(folderOf(name))
@@ -47,7 +47,7 @@ export async function withFields(name: FamilyName, fields: Readonly<Record<strin
   return folder
 }
 
-/** Loads a model whose inverse frequencies are those of its golden words, uses it, and frees it. `dir`: folder of a changed copy. */
+/** Loads a model whose inverse frequencies are those of its golden tokens, uses it, and frees it. `dir`: folder of a changed copy. */
 export async function withLlama<T>(
   name: FamilyName,
   { dir = folderOf(name), ...options }: Partial<LlamaOptions> & { readonly dir?: string },

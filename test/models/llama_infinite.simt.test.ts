@@ -1,5 +1,5 @@
 /**
- * Models on simt whose logits overflow: every decoding method refuses them, under every plan. Suppressed words have logits of -Infinity, and stay
+ * Models on simt whose logits overflow: every decoding method refuses them, under every plan. Suppressed tokens have logits of -Infinity, and stay
  * legal.
  */
 import { rm, writeFile } from 'node:fs/promises'

@@ -1,6 +1,6 @@
 /**
  * LLaMA-like models with int8 weights on simt. The values of int8 weights can be written as a float checkpoint, which has to give the same results;
- * plans that quantise activations agree with each other; steps choose the words that reading the same tokens ranks first; and channels that are far
+ * plans that quantise activations agree with each other; steps choose the tokens that reading the same tokens ranks first; and channels that are far
  * larger than others, which do not affect floats, cost the expected accuracy.
  */
 import { rm } from 'node:fs/promises'
@@ -199,7 +199,7 @@ describe('int8 activations', () => {
   })
 })
 
-/** Steps choose words, and reading prompts followed by these words ranks the same ones first. */
+/** Steps choose tokens, and reading prompts followed by these tokens ranks the same ones first. */
 async function expectSteps(model: Llama, prompts: readonly (readonly number[])[]): Promise<void> {
   const chosen = await model.generate(
     prompts.map((inputIds) => ({ inputIds })),

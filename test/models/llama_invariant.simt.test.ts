@@ -1,5 +1,5 @@
 /**
- * Results with the same bits on request, whatever the batch and however texts are read; with half-precision kernels, of which those for few rows
+ * Results with the same bits on request, regardless of the batch and however texts are read; with half-precision kernels, of which those for few rows
  * add in another order than those for many. Without the request, bits differ: the comparison notices it.
  */
 import { describe, expect, it } from 'vitest'
@@ -85,7 +85,7 @@ describe.each(inTurn(floats))('under $plan', (settings) => {
         await read(1, text.slice(0, -1))
         expect(found).toEqual(await append(1, last, text.slice(-1)))
         expect(await cached(0, text.length)).toEqual(await cached(1, text.length))
-        // One place further it is another text.
+        // One position further it is another text.
         expect(await append(1, kept + 1, more)).not.toEqual(found)
       }
     })
@@ -99,7 +99,7 @@ describe.each(inTurn(floats))('under $plan', (settings) => {
         await append(1, at, long.slice(at, at + size))
       const whole = await cached(0, 50)
       expect(await cached(1, 50)).toEqual(whole)
-      // The first step writes existing values again, each other one more place.
+      // The first step writes existing values again, each other one more position.
       const [alone] = await step([long])
       const behind = await cached(0, 57)
       await read(0, short)

@@ -5,7 +5,7 @@ import { logitTolerance } from '../../src/verify/tolerance.js'
 import { inTurn } from '../turns.js'
 import { families, farthest, goldenOf, withLlama } from './llama_host.js'
 
-// True if two threads write one element of an output, such as the places of heads that several share, is watched here.
+// True if two threads write one element of an output, such as the positions of heads that several share, is watched here.
 process.env.HEDDLE_SIMT_RACE = '1'
 
 describe('best-llama', () => {

@@ -18,16 +18,16 @@ export interface Texts {
   cached(row: number, tokens: number): Promise<readonly (readonly number[])[]>
   /** Reads the first tokens of a row, as prompts are. */
   read(row: number, ids: readonly number[]): Promise<void>
-  /** Reads tokens into a row from a place on, in one pass, and gives the logits of the last. */
+  /** Reads tokens into a row from a position on, in one pass, and gives the logits of the last. */
   append(row: number, first: number, ids: readonly number[]): Promise<readonly number[]>
   /**
-   * A run of steps after prompts that are cached except for the last token, ignoring ends; returns the words of each row. A row without a prompt
+   * A run of steps after prompts that are cached except for the last token, ignoring ends; returns the tokens of each row. A row without a prompt
    * loses its contents.
    */
   step(prompts: readonly (readonly number[])[]): Promise<readonly (readonly number[])[]>
 }
 
-/** Two rows of 64 places, which are read in passes of `pass` tokens, whatever their contents. */
+/** Two rows of 64 positions, which are read in passes of `pass` tokens, regardless of their contents. */
 export async function withRows<T>(
   name: FamilyName,
   { plan: planName, dtype, pass }: { readonly plan: string; readonly dtype: FloatType; readonly pass: number },
@@ -48,7 +48,7 @@ export async function withRows<T>(
       cached: (row, tokens) =>
         Promise.all(
           parts.map(async (part) => {
-            // Places of a head lie together.
+            // Positions of a head lie together.
             const all = Array.from(await rows.state(part), Number)
             const head = all.length / count / config.kvHeads
             return Array.from({ length: config.kvHeads }, (_, at) => {

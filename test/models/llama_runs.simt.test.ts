@@ -91,7 +91,7 @@ it('the device has the next run of steps while the last is processed; one beyond
   expect(words).toHaveLength(40)
   expect(trace.slice(0, 3)).toEqual(['asked', 'asked', 'over'])
   expect(trace.filter((event) => event === 'asked')).toHaveLength(5)
-  // A word that was not chosen before ends the text, when one more run was requested, but not all.
+  // A token that was not chosen before ends the text, when one more run was requested, but not all.
   const end = words.findIndex((id, at) => at >= 8 && words.indexOf(id) === at)
   const runs = Math.floor(end / 8) + 1
   expect(runs).toBeLessThan(4)
@@ -182,7 +182,7 @@ it('NaN logits are a finding, for texts, beams and scores; another text continue
     const values = new Float32Array(data.buffer)
     const scale = name.endsWith('o_proj.weight') ? 1e37 : 0.4
     for (const [i] of values.entries()) values[i] = shape.length === 1 ? 1 : next() * scale
-    // One word is near the largest float32, so attention overflows on it.
+    // One token is near the largest float32, so attention overflows on it.
     if (name.endsWith('embed_tokens.weight')) values.fill(3.3e38, wrong * 48, (wrong + 1) * 48)
   }
   await writeFile(join(dir, 'config.json'), JSON.stringify(smallLlama))

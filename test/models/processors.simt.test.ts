@@ -155,7 +155,7 @@ describe('of a model that continues its prompt', () => {
       (await model.generate(inputs, { maxNewTokens: 4, ...options }))[1]?.ids ?? []
     const free = await withLlama('qwen2', {}, async (model) => [await ids(model, {}), await ids(model, way)])
     expect(free[0]).not.toEqual(free[1])
-    // Bans the first words that it would generate.
+    // Bans the first tokens that it would generate.
     const banned = free[1]?.slice(0, 2) ?? []
     const asked = { start, ends: [2], banned, maxNewTokens: 4, ...way }
     await withLlama('qwen2', { dir: await withFields('qwen2', { suppress_tokens: banned }) }, async (model) => {

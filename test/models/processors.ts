@@ -9,7 +9,7 @@ export interface Processed extends LogitOptions {
   /** Ids before the first that is generated: the start token of a decoder, or a prompt. */
   readonly start: readonly number[]
   readonly ends: readonly number[]
-  /** Words that the model never generates. */
+  /** Tokens that the model never generates. */
   readonly banned?: readonly number[]
   readonly maxNewTokens: number
 }
@@ -20,7 +20,7 @@ const only = (scores: readonly number[], ids: readonly number[]): number[] =>
 const without = (scores: readonly number[], ids: readonly number[]): number[] =>
   scores.map((score, id) => (ids.includes(id) ? Number.NEGATIVE_INFINITY : score))
 
-/** Words that would repeat `size` words of a text. */
+/** Tokens that would repeat `size` tokens of a text. */
 const repeating = (text: readonly number[], size: number): number[] =>
   text.filter((_, i) => {
     if (size === 0 || i < size - 1) return false

@@ -41,7 +41,7 @@ const run = (model: Seq2seq, chosen: readonly Golden[], options: GenerateOptions
     { batch: 32, ...options },
   )
 
-/** Places of cases whose best ids are not the wanted ones. */
+/** Positions of cases whose best ids are not the wanted ones. */
 const wrongIds = (results: readonly Pick<GenerationResult, 'ids'>[], wanted: readonly (readonly number[])[]): number[] =>
   wanted.flatMap((ids, i) => (JSON.stringify(results[i]?.ids) === JSON.stringify(ids) ? [] : [i]))
 
@@ -49,7 +49,7 @@ const wrongIds = (results: readonly Pick<GenerationResult, 'ids'>[], wanted: rea
 const isClear = ({ beam4_cum_log_prob: scores }: Golden): boolean =>
   scores.every((score, i) => i === 0 || (scores[i - 1] ?? 0) - score > hypothesisTolerance.separated)
 
-/** Places of cases whose beams differ from the golden ones in ids, in order or in their scores. */
+/** Positions of cases whose beams differ from the golden ones in ids, in order or in their scores. */
 const wrongBeams = (results: readonly Pick<GenerationResult, 'beams'>[], chosen: readonly Golden[]): number[] =>
   chosen.flatMap(({ beam4, beam4_cum_log_prob: scores }, i) => {
     const found = results[i]?.beams ?? []

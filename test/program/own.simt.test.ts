@@ -32,7 +32,7 @@ const draw = (name: string, count: number, spread = 1): Float32Array => {
   return Float32Array.from({ length: count }, () => spread * normal(next))
 }
 const x = draw('x', b * s * n)
-/** Rows of tokens in their padded places. */
+/** Rows of tokens in their padded positions. */
 const valid = lengths.flatMap((length, sequence) => Array.from({ length }, (_, place) => sequence * s + place))
 const rowsAt = (values: ArrayLike<number>, rows: readonly number[]): number[] =>
   rows.flatMap((row) => Array.from({ length: n }, (_, c) => values[row * n + c] ?? Number.NaN))

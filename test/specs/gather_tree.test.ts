@@ -1,4 +1,4 @@
-/** The trace of beams by definition, run by Node: its words equal those of the host's trace, and differ with another parent. */
+/** The trace of beams by definition, run by Node: its tokens equal those of the host's trace, and differ with another parent. */
 import { expect, it } from 'vitest'
 import { gatherTree } from '../../specs/ops/gather_tree.js'
 import { runOp } from '../../src/lang/run.js'

@@ -56,7 +56,7 @@ afterAll(() => host?.close())
 /** Inputs of all rows by tensor; missing ones never end a row. */
 type Inputs = Readonly<Record<string, (i: number) => number>>
 
-/** The words drawn for `rows` rows, and the rows that are finished afterwards. */
+/** The tokens drawn for `rows` rows, and the rows that are finished afterwards. */
 async function draw(name: string, type: 'f32' | 'f16', rows: number, vocab: number, inputs: Inputs) {
   const common: Inputs = { step: () => 0, finished: () => 0, limit: () => 1000, ends: () => -1 }
   const dims = { r: rows, v: vocab, o: 1, e: 1 }
@@ -74,7 +74,7 @@ const requested = ({ temperature, topK, topP, minP }: Request): Inputs => ({
   minP: () => minP,
 })
 
-/** One word with half of the chances and many that share the rest, no two alike: a wrong temperature shifts much between them. */
+/** One token with half of the chances and many that share the rest, no two alike: a wrong temperature shifts much between them. */
 const vocab = 50
 const logits = Array.from({ length: vocab }, (_, i) => Math.fround(i === 20 ? 4 : Math.sin(i * 1.7) + i / 100))
 const alike = Math.fround(0.7)

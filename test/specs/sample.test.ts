@@ -51,7 +51,7 @@ function draw(logits: readonly number[], request: Partial<Request>, seed: number
   return outcome(runOp(sample, inputs))
 }
 
-/** Every word that some seed draws. */
+/** Every token that some seed draws. */
 const reached = (logits: readonly number[], request: Partial<Request>, ending: Ending = {}): number[] =>
   [...new Set(Array.from({ length: 300 }, (_, seed) => draw(logits, request, seed, ending).word))].sort((a, b) => a - b)
 

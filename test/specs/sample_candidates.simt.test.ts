@@ -97,7 +97,7 @@ describe('a word is drawn among candidates', () => {
 })
 
 const sourceOf = (file: string): string => readFileSync(join(process.cwd(), 'specs/ops', file), 'utf8')
-/** A copy that leaves out the last word that should remain. */
+/** A copy that leaves out the last token that should remain. */
 const wrong = sourceOf('sample_candidates.ts')
   .replace('i < count(r)', 'i < count(r) - 1')
   .replace("op('sample_candidates'", "op('sample_few'")
@@ -122,7 +122,7 @@ describe('on simt', () => {
   })
   afterAll(() => host?.close())
 
-  /** Words of rows that draw for one request with separate seeds. */
+  /** Tokens of rows that draw for one request with separate seeds. */
   async function drawn(name: string, logits: readonly number[], request: Request, rows: number): Promise<number[]> {
     const { values, ids } = candidatesOf(logits, 2)
     const n = values.length

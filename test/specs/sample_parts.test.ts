@@ -1,4 +1,4 @@
-/** Words chosen by way of parts of rows, by definition, run by Node: they are those of `greedy` and `sample`, which look at whole rows. */
+/** Tokens chosen by way of parts of rows, by definition, run by Node: they are those of `greedy` and `sample`, which look at whole rows. */
 import { describe, expect, it } from 'vitest'
 import { beamCandidates } from '../../specs/ops/beam_candidates.js'
 import { peaks } from '../../specs/ops/row_parts.js'
@@ -99,7 +99,7 @@ describe('by parts of any number', () => {
 })
 
 describe('candidates', () => {
-  /** Two parts of eight words; those of the second have hardly a chance. */
+  /** Two parts of eight tokens; those of the second have hardly a chance. */
   const logits = rowOf([9, 8.5, 8, 7, 3, 2, 1, 0, -9, -8, -9, -8, -9, -8, -9, -8])
   const draw = { ...plain, topP: 0.9, p: 2, k: 4 }
   const seeds = Array.from({ length: 40 }, (_, seed) => seed)

@@ -1,6 +1,6 @@
-/** Helpers of sampling tests: numbers for requests, and the word that a number draws. */
+/** Helpers of sampling tests: numbers for requests, and the token that a number draws. */
 
-/** The word a random number draws: the first at which the sum of probabilities exceeds it. */
+/** The token a random number draws: the first at which the sum of probabilities exceeds it. */
 export function wordAt(chances: readonly number[], u: number): number {
   let sum = 0
   return chances.findIndex((chance) => {

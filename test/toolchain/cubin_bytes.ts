@@ -20,7 +20,7 @@ export function cubinOf(
     for (const [i, extent] of [count, 1, 1].entries()) data.writeUInt32LE(extent, 8 + 4 * i)
     return { name: `.nv.info.${kernel}`, data, type: 1 }
   })
-  // The last section takes no space in the file, whatever its size.
+  // The last section takes no space in the file, regardless of its size.
   const memory = { name: '.nv.shared.kernel', data: Buffer.alloc(0), type: 8 }
   const sections = [{ name: '', data: Buffer.alloc(0), type: 0 }, ...attributes, ...instructions, memory]
   const names = Buffer.from(`${[...sections.map(({ name }) => name), '.names'].join('\0')}\0`)

@@ -1,6 +1,6 @@
 /**
  * Kernels and graphs that users requested from other tools, by the number of the first request. Each is checked against plain JavaScript by a
- * reference of a family, or refused for a reason; the test beside this file fails for one that is neither.
+ * reference of a family, or refused for a reason; the test next to this file fails for one that is neither.
  */
 import type { families } from './families.js'
 import type { refusals } from './refusals.js'

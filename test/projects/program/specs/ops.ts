@@ -1,4 +1,4 @@
-/** Ops of the layers of the program beside it. */
+/** Ops of the layers of the program next to it. */
 import { maximum, op, row, tensor } from 'heddle'
 
 export const mix = op('mix', {
