@@ -49,7 +49,7 @@ export interface Difference {
   readonly missing: readonly string[]
   /** Written by heddle, with other content. */
   readonly differing: readonly string[]
-  /** In the way of a wanted file: not written by heddle, a link, or a folder. */
+  /** Obstacles at the path of a wanted file: a file that heddle did not write, a link, or a folder. */
   readonly foreign: readonly string[]
   /** Written by heddle, but no longer wanted. */
   readonly stale: readonly string[]

@@ -1,6 +1,6 @@
 /**
- * Times decoding as a caller of the pipeline sees it: keys and values of a given memory, then a number of steps, with tokens chosen on the
- * device. There are no end ids, so every run takes all steps. The plans of a batch are timed in turns.
+ * Times decoding as a caller of the pipeline sees it: keys and values of a given memory, then a number of steps, with tokens chosen on the device.
+ * There are no end ids, so every run takes all steps. Timings of the plans of a batch are interleaved.
  */
 import { layouts } from '../../specs/index.js'
 import type { FloatType } from '../checkpoint/convert.js'
@@ -52,7 +52,7 @@ export interface DecodingTimes {
   /** Beams, or 1. */
   readonly width: number
   readonly steps: number
-  /** From sources to the last token, by the host's clock. */
+  /** Time from the sources to the last token, by the host's clock. */
   readonly milliseconds: Summary
   /** One step by the device's clock, from replays without copies. */
   readonly step: Summary
@@ -170,7 +170,7 @@ function batchOf({ vocab, memory }: DecodingBench, { shape }: Decoding, round: n
   return { sources, cases: sources.map((_, i) => i) }
 }
 
-/** Times whole runs of the plans in turns, alternating the order. */
+/** Times whole runs of the plans interleaved, in alternating order. */
 async function measure(bench: DecodingBench, candidates: readonly Candidate[]): Promise<void> {
   const { steps, repeats, signal } = bench
   for (let round = 0; round < repeats + warmup; round++) {

@@ -1,7 +1,7 @@
 /**
- * Times encoder plans on a device: whole forward passes, token ids to outputs, replayed without copies. The plans of a
- * shape are timed in turns of alternating order, so that changes of the device's clock affect all of them. Every round has its own
- * ids, and rotation.ts ensures that no pass finds its inputs and weights in the cache.
+ * Times encoder plans on a device: whole forward passes, token ids to outputs, replayed without copies. The plans of a shape are timed interleaved,
+ * in alternating order, so that changes of the device's clock affect all of them. Every round has its own ids, and rotation.ts ensures that no pass
+ * finds its inputs and weights in the cache.
  */
 import { usageError } from '../errors.js'
 import { hasInt8Weights } from '../runtime/program_wiring.js'

@@ -1,7 +1,7 @@
 /**
- * Measurements of `heddle tune`: every candidate is first compared with the result of the rules and refused if it differs. Then it is timed in turns
- * with the rules, over buffers that together exceed twice the device's cache. The fastest candidates are timed again. Runs on the machine with the
- * device; needs no front end and no compiler.
+ * Measurements of `heddle tune`: every candidate is first compared with the result of the rules and refused if it differs. Then its timings are
+ * interleaved with those of the rules, over buffers that together exceed twice the device's cache. The fastest candidates are timed again. Runs on
+ * the machine with the device; needs no front end and no compiler.
  */
 import type { KernelEntry, Manifest } from '../emit/manifest.js'
 import { HeddleError, usageError } from '../errors.js'

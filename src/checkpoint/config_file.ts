@@ -38,7 +38,7 @@ export async function readConfigFile(path: string): Promise<unknown> {
 const readJsonFile = async (path: string): Promise<unknown> =>
   parseJson(await readText(path, { code: 'config.read', hint: hintWithoutConfig(dirname(path)) }, { most: mostBytes }), path)
 
-/** As `readConfigFile`, for an optional file; undefined if it does not exist. @throws usage `config.read`, `config.json` */
+/** Reads an optional file like `readConfigFile`; undefined if it does not exist. @throws usage `config.read`, `config.json` */
 export async function readOptionalConfigFile(path: string): Promise<unknown> {
   try {
     return await readJsonFile(path)

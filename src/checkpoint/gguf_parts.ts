@@ -18,7 +18,7 @@ const partName = /^(.*)-(\d{5})-of-(\d{5})(\.gguf)$/i
 const mostParts = 99_999
 
 interface Split {
-  /** From 0. */
+  /** Counted from 0. */
   readonly number: number
   readonly count: number
 }

@@ -31,7 +31,7 @@ import { readTuning } from './tuning_file.js'
 export interface BenchEncoderOptions {
   /** A known configuration or a model folder. */
   readonly config: string
-  /** If undefined, the plan that a model gets by default on the device. */
+  /** Plans to time; by default the plan that a model gets on the device. */
   readonly plans?: readonly string[] | undefined
   readonly shapes: readonly Shape[]
   /** Number of heads and elements per head, instead of those of a named configuration. */

@@ -22,7 +22,7 @@ export interface BundleOptions {
   readonly model?: readonly string[] | undefined
   /** Exports for PyTorch to add, as test/peers/make_exports.ts writes them. */
   readonly exports?: string | undefined
-  /** In a project with kernels of its own: kernels that the models need under this plan are packed. */
+  /** Plan whose kernels for the models are packed, in a project with its own kernels. */
   readonly plan?: string | undefined
   readonly dtype?: FloatType | undefined
 }
@@ -37,7 +37,7 @@ export async function bundle(options: BundleOptions, context: CliContext): Promi
   return result
 }
 
-/** Shipped kernels used by a project with kernels of its own: by its graphs, its plans and the packed models. */
+/** Shipped kernels that a project with its own kernels uses in its graphs, its plans and the packed models. */
 async function kernelsOf({ model = [], plan, dtype }: BundleOptions, { root, signal }: CliContext) {
   const { generated, library } = installation(root)
   const [own] = generated

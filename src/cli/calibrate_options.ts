@@ -7,19 +7,19 @@ import type { DeviceName } from './opening.js'
 export const weightScales = ['per-channel', 'per-tensor'] as const
 
 export interface CalibrateOptions {
-  /** A file of cases, as `heddle run` takes them. */
+  /** A file of cases in the format of `heddle run`. */
   readonly cases?: string | undefined
   /** A list of maxima in FasterTransformer v3.0's order, instead of cases. */
   readonly import?: string | undefined
   /** Takes the maxima of the checkpoint's quantisers, and calibrates activations without one by cases. */
   readonly fromCheckpoint?: boolean | undefined
   readonly method?: Method['name'] | undefined
-  /** For the method `percentile`; 99.99 by default. */
+  /** Percentile of the method `percentile`; 99.99 by default. */
   readonly percentile?: number | undefined
   readonly device?: DeviceName | undefined
   /** Storage type of the float model; f32 by default. */
   readonly dtype?: FloatType | undefined
-  /** For the six matrices of a layer; per channel by default. */
+  /** Weight scales of the six matrices of a layer; per channel by default. */
   readonly weights?: (typeof weightScales)[number] | undefined
   /** The scales file to write. */
   readonly out: string

@@ -29,9 +29,9 @@ export interface ExportOptions {
   readonly target: Target
   /** Sizes of fixed dimensions. */
   readonly dims?: Readonly<Record<string, number>> | undefined
-  /** For a program. */
+  /** Configuration of a program. */
   readonly config?: Readonly<Record<string, unknown>> | undefined
-  /** For a graph or a kernel. */
+  /** Attributes of a graph or a kernel. */
   readonly attrs?: Readonly<Record<string, unknown>> | undefined
   /** A model folder: its configuration, sizes and weights. */
   readonly model?: string | undefined

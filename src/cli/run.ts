@@ -44,7 +44,7 @@ export interface RunVerbOptions extends GenerateVerbOptions, LlamaFlagOptions, T
   readonly normalize?: boolean | undefined
   /** A file with one case per line. */
   readonly cases?: string | undefined
-  /** With `text`: prints a JSON line instead of the punctuated text. */
+  /** Prints a JSON line instead of the punctuated text, if `text` is given. */
   readonly json?: boolean | undefined
   /** A file instead of stdout: written whole or not at all. */
   readonly out?: string | undefined

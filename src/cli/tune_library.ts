@@ -35,7 +35,7 @@ export interface TuneLibraryOptions {
   readonly plans: readonly string[]
   readonly dtype: (typeof dtypes)[number]
   readonly device?: DeviceName | undefined
-  /** For a model or an encoder. */
+  /** Shapes of a model or an encoder. */
   readonly shapes: readonly Shape[]
   readonly heads: number
   /** Elements per head. */

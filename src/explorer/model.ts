@@ -92,7 +92,7 @@ const kernel = z.strictObject({
       spillBytes: z.number(),
       /** Largest number of threads of a block, if known. */
       threads: z.number().optional(),
-      /** For GPUs with known limits: blocks per multiprocessor, share of its warps (1 is all), and limiting resources. */
+      /** Occupancy of GPUs with known limits: blocks per multiprocessor, share of its warps (1 is all), and limiting resources. */
       occupancy: z.strictObject({ blocks: z.number(), share: z.number(), limitedBy: names }).optional(),
     }),
   ),

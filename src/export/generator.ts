@@ -76,7 +76,7 @@ export interface LoweredGenerator {
   readonly dtype: FloatType
   readonly reader: LoweredReader
   readonly steppers: readonly LoweredStepper[]
-  /** As the plan reads them, without duplicates. */
+  /** Weights, prepared for the plan, without duplicates. */
   readonly weights: Readonly<Record<string, Weight>>
 }
 

@@ -37,7 +37,7 @@ export interface LoweredStep {
   readonly bias?: number | undefined
   readonly residual?: number | undefined
   readonly relu: boolean
-  /** Of a matmul: kernels that replace the library's matmul. The first that fits is used. */
+  /** Kernels that replace the library's matmul, for a matmul. The first that fits is used. */
   readonly choices?: readonly Choice[]
   /** Dimensions of a kernel; extents and strides of a matmul. */
   readonly numbers: readonly Size[]

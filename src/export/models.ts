@@ -42,7 +42,7 @@ interface ModelFiles {
   /** Sizes from the configuration. */
   readonly dims: Readonly<Record<string, number>>
   readonly weights: Readonly<Record<string, Weight>>
-  /** In float32, for values that are computed from exact numbers. */
+  /** The weights in float32, for values that are computed from exact numbers. */
   readonly exact: Readonly<Record<string, Weight>>
   readonly stored: Readonly<Record<string, Int8Tensor>>
   /** Weight maxima of the scales file. */

@@ -28,9 +28,9 @@ export interface ResolveOptions {
   readonly dtype: DType
   readonly manifest: Manifest
   readonly declarations: Declarations
-  /** Of a program: changes to its usual configuration. */
+  /** Changes to a program's usual configuration. */
   readonly config?: Readonly<Record<string, unknown>> | undefined
-  /** Of a graph or a kernel: its numeric attributes. */
+  /** Numeric attributes of a graph or a kernel. */
   readonly attrs?: Readonly<Record<string, number>> | undefined
 }
 

@@ -24,7 +24,7 @@ import { SourceMaps } from './source_maps.js'
 import { tsMorph } from './typescript.js'
 
 export interface Declarations {
-  /** By name, independent of the keys they are exported under. */
+  /** Graphs by name, independent of the keys they are exported under. */
   readonly graphs: Readonly<Record<string, GraphDecl>>
   readonly plans: readonly PlanDecl[]
   readonly programs: readonly ProgramDecl[]

@@ -12,7 +12,7 @@ import { translate } from './declarations.js'
 import { SourceMaps } from './source_maps.js'
 
 export interface Bodies {
-  /** By kernel name. */
+  /** Ops by kernel name. */
   readonly ops: Readonly<Record<string, Op>>
   /** Modules that cannot be run, and the reason: their ops are checked against their IR alone. */
   readonly failed: Readonly<Record<string, string>>

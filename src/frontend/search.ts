@@ -183,7 +183,7 @@ const shippedFolder = (library: string | undefined, root: string): string | unde
 
 interface SearchPlace {
   readonly root: string
-  /** Of the package. */
+  /** Folder of the package. */
   readonly folder: string
   readonly own: OwnSpecs
 }

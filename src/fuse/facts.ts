@@ -184,7 +184,7 @@ class Composition {
     if (Object.keys(made).length > 0) this.#dims[dim] = { ...known, ...made, ...least }
   }
 
-  /** If 4 divides `2*k`, then k is a multiple of 2. From a product of several dimensions nothing follows for each. */
+  /** If 4 divides `2*k`, then k is a multiple of 2. A product of several dimensions implies nothing about each. */
   #addMultiple(count: Count, of: number): void {
     const [first, ...others] = namesOf(count)
     const factor = first === undefined ? undefined : factorOf(count)

@@ -9,7 +9,7 @@ import { placesOf } from './walk.js'
 /** A text with the source lines, `file:line`, of each of its lines. */
 export interface TracedText {
   readonly text: string
-  /** By line of the text, from 0. */
+  /** Source lines by line of the text, from 0. */
   readonly places: readonly (readonly string[])[]
 }
 

@@ -1,4 +1,4 @@
-/** The types of programs under construction: names, ranks and storage types are checked where they are written. */
+/** Types of programs under construction, by which TypeScript checks names, ranks and storage types. */
 import type { DType } from '../ir/dtype.js'
 import type { GraphDecl, GraphSignature } from './graph.js'
 import type { SplitDims, TensorDecl, Tensors } from './types.js'

@@ -15,7 +15,7 @@ export const siteRows = {
   merged: 'b*h s*d',
   attentionNorm: 'b*h s*d',
   fc1Activation: 'b s*i',
-  /** In post-norm layers, the layer's output, which is the next layer's `x`; in pre-norm layers, the input of the feed-forward network. */
+  /** The layer's output, which is the next layer's `x`, in post-norm layers; the input of the feed-forward network in pre-norm layers. */
   outputNorm: 'b*h s*d',
 } as const
 

@@ -46,7 +46,7 @@ export interface Smoothing {
   /** Storage type of the model. */
   readonly dtype: DType
   readonly channels: ChannelMaxima
-  /** From 0, which equalises the channels of weights, to 1, which equalises those of activations. */
+  /** Strength from 0, which equalises the channels of weights, to 1, which equalises those of activations. */
   readonly alpha: number
 }
 

@@ -7,7 +7,7 @@ import type { LayoutDecl } from '../lang/layout.js'
 
 /** A weight matrix of a checkpoint: row-major, one row per output channel. */
 export interface WeightMatrix {
-  /** For messages. */
+  /** Name in messages. */
   readonly name: string
   readonly values: Float32Array
   /** Output channels. */
@@ -17,7 +17,7 @@ export interface WeightMatrix {
 }
 
 export interface QuantisedWeights {
-  /** In the requested layout; its padding is zero. */
+  /** Values in the requested layout; its padding is zero. */
   readonly values: Int8Array
   /** Scale of each channel: float32, 0 for a channel of zeros. */
   readonly scales: Float32Array

@@ -53,7 +53,7 @@ export function insideWords(texts: readonly string[], words: readonly SingleWord
   })
 }
 
-/** For each occurrence of a word, true if it is inside of another word. */
+/** Flag for each occurrence of a word: true if it is inside of another word. */
 function placesOf(text: string, word: string): boolean[] {
   const places: boolean[] = []
   if (word === '') return places

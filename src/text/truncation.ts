@@ -8,7 +8,7 @@ import { usageError } from '../errors.js'
 export interface Encoded {
   readonly ids: readonly number[]
   readonly tokens: readonly string[]
-  /** Of two texts, the text that each token belongs to: 0 or 1. The tokenizer decides for special tokens. */
+  /** Number of the text that each token belongs to, 0 or 1, for two texts. The tokenizer decides for special tokens. */
   readonly types?: readonly number[] | undefined
 }
 

@@ -18,7 +18,7 @@ export interface Disassembly {
   /** Name with template arguments; the symbol if it cannot be demangled. */
   readonly kernel: string
   readonly text: string
-  /** By line of `text`: lines of the generated source, from 1, innermost first; empty for a line without an instruction. */
+  /** Lines of the generated source by line of `text`, from 1, innermost first; empty for a line without an instruction. */
   readonly lines: readonly (readonly number[])[]
 }
 

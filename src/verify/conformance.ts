@@ -121,7 +121,7 @@ export interface PreparedCase {
   readonly expected: Tensors
   readonly placed: readonly Placed[]
   readonly before: Uint8Array
-  /** For each output: its allowed values in logical order, the likeliest first, and their tolerance. */
+  /** Allowed values of each output in logical order, the likeliest first, and their tolerance. */
   readonly wanted: ReadonlyMap<string, { readonly values: readonly ArrayLike<number>[]; readonly bound: Tolerance }>
 }
 
@@ -170,7 +170,7 @@ export async function runCases(
     }
     return running === undefined ? results : [...results, await running]
   } finally {
-    // The caller may close the device: nothing may still run on it.
+    // The caller may close the device, so all work on it must have finished.
     await Promise.allSettled([running])
   }
 }

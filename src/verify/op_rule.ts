@@ -23,7 +23,7 @@ export interface ResultRule {
 }
 
 export interface OpRule {
-  /** By output. */
+  /** Rules by output. */
   readonly results: Readonly<Record<string, ResultRule>>
   /** Fewest elements of a statistic that are drawn from a normal distribution. Fewer may be equal, which makes statistics ill-conditioned. */
   readonly normalFrom: number

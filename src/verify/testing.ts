@@ -29,7 +29,7 @@ export { type OpClass, type Tolerance, type ToleranceQuery, tolerance } from './
 export interface CheckOptions {
   /** Checks a graph or program under this plan only; by default under each plan that the project has for it. */
   readonly plan?: string | undefined
-  /** By default the GPU if there is one, else the CPU device. */
+  /** Device to run on; by default the GPU if there is one, else the CPU device. */
   readonly device?: DeviceName | undefined
   /** Storage types; by default all declared ones. */
   readonly dtypes?: readonly DType[] | undefined

@@ -1,5 +1,5 @@
 /**
- * `heddle bench llama` on simt with a configuration made here, and the memory of LLaMA-like models as the device counts it: compared with the
+ * `heddle bench llama` on simt with a configuration made here, and the memory of LLaMA-like models, counted by the device: compared with the
  * configuration, and over many generations.
  */
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'

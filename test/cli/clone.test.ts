@@ -14,7 +14,7 @@ import { heddle, punctuationModel } from './host.js'
 let work: string
 /** The home folder under which `gen` ran. */
 let home: string
-/** The same files on another machine: with a cache that knows nothing. */
+/** The same files on another machine, with an empty cache. */
 let clone: string
 let caches = 0
 

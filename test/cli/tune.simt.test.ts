@@ -27,7 +27,7 @@ afterAll(() => rm(work, { recursive: true }))
 
 const asked = ['--kernels', 'softmax', '--lengths', '33', '--rows', '40', '--dtype', 'f32', '--repeats', '4']
 
-/** Of another kernel and another architecture: neither may be lost. */
+/** Entry of another kernel and another architecture, which must be preserved. */
 const kept: TuningEntry = {
   kernel: 'layer_norm',
   dtype: 'f16',

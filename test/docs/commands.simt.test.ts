@@ -1,6 +1,6 @@
 /**
  * Commands of the documents that a comment assigns to a project or a model, run as written: `run in 03-layer-norm` in a copy of the example, `run
- * with the llama` in an empty folder beside a small model of that kind, which replaces `MODEL`, and cases for it. A rotating third of them.
+ * with the llama` in an empty folder next to a small model of that kind, which replaces `MODEL`, and cases for it. A rotating third of them.
  */
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

@@ -1,4 +1,4 @@
-/** Compiler errors in an editor: a real tsserver loads the plugin as the package ships it, and receives an editor's requests. */
+/** Compiler errors in an editor: a real tsserver loads the shipped plugin, and receives an editor's requests. */
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { build } from 'rolldown'

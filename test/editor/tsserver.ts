@@ -1,4 +1,4 @@
-/** A real tsserver over its pipes: requests as an editor makes them, answers by the number of the request. */
+/** A real tsserver over its pipes: an editor's requests, and answers by the number of the request. */
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { repository } from '../cli/host.js'

@@ -1,4 +1,4 @@
-/** Data of a page with every view, from chosen numbers: a plan of five steps beside one of three, a kernel, runs with known differences. */
+/** Data of a page with every view, from chosen numbers: a plan of five steps and one of three, a kernel, runs with known differences. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -171,7 +171,7 @@ const timed = (plan: string, median: number, predicted: number, profile: readonl
   profile,
 })
 
-/** A run over the graph of the plans, as `heddle bench layer --json` prints it. */
+/** A run on the graph that the plans rewrite, in the format of `heddle bench layer --json`. */
 export const target = (fusedMedian: number): AnyRun =>
   readRun(
     JSON.stringify({

@@ -16,10 +16,10 @@ export interface Around {
   readonly key?: Step
   /** Between the scores and the softmax. */
   readonly scores?: Step
-  /** Score of query `i` and key `j`, as the softmax reads it. */
+  /** Score of query `i` and key `j` at the input of the softmax. */
   readonly score?: (x: At | undefined, i: Expr, j: Expr) => Expr
   readonly behind?: Step
-  /** Of the input that keys are made from. */
+  /** Name of the input that keys are computed from. */
   readonly keys?: string
 }
 

@@ -218,7 +218,7 @@ describe('random groupings of the packed, stacked layer', () => {
     packed: { batch: 'b', seq: 's', tokens: 't', lengths: 'lengths' },
     stacked: [{ name: 'qkv', nodes: ['query', 'key', 'value'] }],
   }
-  /** Chains that may be cut anywhere; parallel chains are cut alike and may be fused side by side. */
+  /** Chains that may be cut anywhere; parallel chains are cut in the same way and may be fused horizontally. */
   const chains = [
     ['query', 'key', 'value'].map((part) => [part, `${part}Bias`, `${part}Heads.unpack`, `${part}Heads`]),
     [['scaled', 'masked', 'probabilities']],

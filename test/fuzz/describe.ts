@@ -47,7 +47,7 @@ export type Field =
 /** A const of a body. */
 export type Stmt =
   | { readonly kind: 'const'; readonly name: string; readonly value: Expr }
-  /** With consts per element before its value. */
+  /** Row with consts per element before its value. */
   | { readonly kind: 'row'; readonly name: string; readonly loop: Loop; readonly inner?: readonly Stmt[] }
   | { readonly kind: 'histogram'; readonly name: string; readonly bins: string; readonly loop: Loop }
   | { readonly kind: 'scan'; readonly name: string; readonly loop: Loop }
@@ -86,7 +86,7 @@ export type Domain =
   | { readonly kind: 'index'; readonly of: string }
   | { readonly kind: 'bits' }
   | { readonly kind: 'flag' }
-  /** From 0, or from the given value, to a dimension. */
+  /** Length from 0, or from the given value, to a dimension. */
   | { readonly kind: 'length'; readonly of: string; readonly least: number }
 
 export interface TensorDesc {

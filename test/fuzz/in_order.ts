@@ -19,7 +19,7 @@ import type { Context, OpDraft } from './draft.js'
 
 const field = (side: 'x' | 'y', name: string, type: 'f32' | 'i32' = 'f32'): Expr => named(`${side}.${name}`, type)
 
-/** Monoids as authors declare them: a linear recurrence, the best with its place, counts and sums, a sum of exponentials. */
+/** Monoids declared like an author's: a linear recurrence, the best with its index, counts and sums, a sum of exponentials. */
 function monoidOf(draft: OpDraft): MonoidDesc {
   const name = draft.fresh('own')
   const sum = (of: string, type: 'f32' | 'i32' = 'f32'): Expr => call(type, 'add', field('x', of, type), field('y', of, type))

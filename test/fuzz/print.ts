@@ -1,4 +1,4 @@
-/** Prints a described op as a spec: TypeScript as an author writes it. */
+/** Prints a described op as a spec, in an author's TypeScript. */
 import type { Expr, Field, Loop, MonoidDesc, OpDesc, OutputDesc, Stmt, TensorDesc } from './describe.js'
 
 const infix: Readonly<Record<string, string>> = {

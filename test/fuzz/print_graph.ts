@@ -1,4 +1,4 @@
-/** Prints graphs and plans as an author writes them: a module for each graph with its ops, one for each plan, and the index. */
+/** Prints graphs and plans as an author's modules: one for each graph with its ops, one for each plan, and the index. */
 import type { GraphDesc, NodeDesc, PlanDesc, ValueDesc } from './graph_describe.js'
 import { exportName, printOp } from './print.js'
 

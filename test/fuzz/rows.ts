@@ -39,7 +39,7 @@ export function addStatements(draft: OpDraft, body: Body, count: number): Body {
   const name = draft.fresh('t')
   const fn = random.pick(['sum', 'sum', 'max', 'min', 'argmax', 'argmin'] as const)
   const whole = numeric(value) === 'i32' && (fn === 'max' || fn === 'min')
-  // Of no element, an integer has no largest: the largest of floats does.
+  // The maximum of zero elements is defined for floats, not for integers.
   const made = reduce(fn, body.n, 'c', whole ? call('f32', 'toFloat', value) : value)
   draft.body.push({ kind: 'const', name, value: made })
   const scaled = fn === 'sum' && made.type === 'f32' && random.chance(0.6)

@@ -91,7 +91,7 @@ async function runSubject(
   return { verdict: together(verdicts) }
 }
 
-/** A tensor as the host gives it. */
+/** A tensor in the form in which the host passes it. */
 export const hostTensor = ({ dtype, shape, values }: Held) => ({
   dtype,
   shape,

@@ -119,7 +119,7 @@ export function encode(dtype: DType, values: readonly number[]): HostData {
       return Uint32Array.from(values)
     case 'i64':
       return BigInt64Array.from(values, BigInt)
-    // On the host any byte but 0 holds.
+    // Every nonzero byte is true on the host.
     case 'bool':
       return Uint8Array.from(values, (x, at) => (x === 0 ? 0 : ([1, 2, 255][at % 3] ?? 1)))
   }

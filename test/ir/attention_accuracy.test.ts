@@ -91,7 +91,7 @@ function step({
   return accuracyOf(kernel)
 }
 
-/** Of the results of such a step. */
+/** Rounding of the results of such a step. */
 const rounded = (parts: Parts) => step(parts).out?.rounded
 const near = (rms: number, roots: number, degree: number) => ({ rms: expect.closeTo(rms, 2), roots, degree })
 

@@ -29,7 +29,7 @@ describe('the verifier', () => {
   })
 })
 
-/** By definition: of the keys from which on elements weigh enough, the largest. */
+/** Reference by definition: the largest key such that the elements from it on weigh enough. */
 function byDefinition(keys: readonly number[], weights: readonly number[], target: number): number {
   const reach = (t: number): number => weights.reduce((sum, weight, i) => ((keys[i] ?? 0) >= t ? sum + weight : sum), 0)
   return Math.max(Number.NEGATIVE_INFINITY, ...keys.filter((key) => reach(key) >= target && reach(key) > 0))

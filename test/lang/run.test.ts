@@ -149,7 +149,7 @@ describe('extremes of a body', () => {
 })
 
 describe('functions of rows that lack an argument', () => {
-  // As an author in untyped JavaScript calls them.
+  // Types erased, as in untyped JavaScript.
   const untyped: Readonly<Record<string, (...args: unknown[]) => unknown>> = { sum, max, min, argmax, argmin, row, scan } as never
   it.each(Object.keys(untyped))('%s returns the index', (name) => {
     const call = untyped[name] ?? expect.fail('no function')

@@ -37,11 +37,11 @@ export interface Search {
   readonly p: number
   readonly k: number
   readonly lengthPenalty?: number
-  /** For the plain rule; a given rate, also 0, has a separate graph. */
+  /** Diversity rate of the plain rule; a given rate, even 0, has a separate graph. */
   readonly diversityRate?: number
-  /** As the op has it: 0 false, 1 true, 2 never. */
+  /** Early stopping in the op's encoding: 0 false, 1 true, 2 never. */
   readonly earlyStopping?: number
-  /** For the rule of `generate`: changes log-probabilities after the ids so far; nothing by default. */
+  /** Change of log-probabilities after the ids so far, for the rule of `generate`; none by default. */
   readonly changed?: (scores: readonly number[], ids: readonly number[]) => readonly number[]
 }
 

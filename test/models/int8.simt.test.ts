@@ -131,7 +131,7 @@ describe('a hundred random masks, rows without a key among them', () => {
     lengths: Array.from({ length: batch }, (_, b) => (b === 0 ? seq : 1 + draw(seq))),
     mask: rows.flatMap((keeps) => Array.from({ length: seq }, () => (draw(5) < keeps ? 1 : 0))),
   })
-  /** With the mask of one pair of the first sequence inverted. */
+  /** Sequences with the mask of one pair of the first one inverted. */
   const flipped: Sequences = {
     ...masked,
     heads: { ...masked.heads, mask: Array.from(masked.heads.mask ?? [], (kept, at) => (at === 3 * seq + 2 ? 1 - kept : kept)) },

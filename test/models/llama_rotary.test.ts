@@ -13,7 +13,7 @@ interface Case {
   readonly name: string
   readonly config: Record<string, unknown>
   readonly positions: readonly number[]
-  /** For the text whose last position is the last of `positions`. */
+  /** Length of the text whose last position is the last of `positions`. */
   readonly length: number
   readonly frequencies: string
   readonly cos: string

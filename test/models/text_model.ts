@@ -8,7 +8,7 @@ import { kjvGqa } from './text_fixtures.js'
 
 export const textConfig = { ...smallLlama, vocab_size: 2048, max_position_embeddings: 512, eos_token_id: 2 }
 
-/** Weights as a model has them at its beginning: random, and norms of ones. */
+/** Initial weights of a model: random, and norms of ones. */
 export function randomModel() {
   const { tensors } = smallCheckpoint(textConfig)
   const next = noise(7)

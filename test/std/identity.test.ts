@@ -1,4 +1,4 @@
-/** Passes identify the ops of the standard library by identity: an op of another declaration is none of them, regardless of its name. */
+/** Passes identify the ops of the standard library by identity: an op with another declaration is not one of them, regardless of its name. */
 import { expect, it } from 'vitest'
 import { stackGraph } from '../../src/fuse/graph/stack.js'
 import { type GraphBuilder, type GraphTensor, graph } from '../../src/lang/graph.js'

@@ -5,7 +5,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest'
 import { disassemble, readDisassembly } from '../../src/toolchain/disassembly.js'
 import { projectWithNvcc } from './fake_nvcc.js'
 
-/** As nvdisasm 13.0 has it with `--print-line-info-inline --print-code`. */
+/** Output of nvdisasm 13.0 with `--print-line-info-inline --print-code`. */
 const nvdisasm = `	.headerflags	@"EF_CUDA_SM90"
 	.align	128
 .text._Zaveryreread:

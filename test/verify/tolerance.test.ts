@@ -212,7 +212,7 @@ describe('the tolerance of attention with normed queries and keys', () => {
     })
   }
   const tries = 40
-  /** Of how many runs the results pass. */
+  /** Number of runs with results that pass. */
   const passes = (dtype: 'f16' | 'bf16', length: number, covers: boolean, size = 1, faults: Faults = {}) => {
     const bound = tolerance({ dtype, class: 'attention', length, ...(covers ? { rounded: { rms: 0.125, roots: 1 } } : {}) })
     const runs = Array.from({ length: tries }, (_, i) => `attended ${dtype} ${length} ${i}`)

@@ -1,6 +1,6 @@
 /**
- * Measures a matmul with every algorithm that the device's library offers for it. Each is first compared with the library's default
- * algorithm, and refused if it differs by more than two correct results may. Then all are timed in turns, and the fastest ones once more.
+ * Measures a matmul with every algorithm that the device's library offers for it. Each is first compared with the library's default algorithm, and
+ * refused if it differs by more than two correct results may. Then all are timed interleaved, and the fastest ones again.
  */
 import { decode } from '../../runtime/buffer.js'
 import type { NativeAlgorithm, NativeDevice, NativeMatmul, NativeProgram } from '../../runtime/native.js'

@@ -38,7 +38,7 @@ export interface TimedModel {
 }
 
 export interface Loading {
-  /** From the checkpoint's header, or the first random number, to the last byte on the device. */
+  /** Time from the checkpoint's header, or the first random number, to the last byte on the device. */
   readonly milliseconds: number
   readonly bytes: number
 }

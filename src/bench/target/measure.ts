@@ -1,5 +1,5 @@
 /**
- * Times the forms of a subject at one size, in turns of alternating order. Replays copy nothing and are captured if the device supports it.
+ * Times the forms of a subject at one size, interleaved and in alternating order. Replays copy nothing and are captured if the device supports it.
  * They rotate over enough copies of their data that no cache holds it from one replay to the next.
  */
 import type { Manifest } from '../../emit/manifest.js'

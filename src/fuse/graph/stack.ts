@@ -1,7 +1,7 @@
 /**
- * Stacks nodes that do the same to different weights. Matmuls of one input become one matmul with concatenated weights, and each node takes its
- * part of the result; ops on the parts of a stack become one op on the whole. Parts may have different numbers of columns, as queries and the
- * keys that several of them share do. Runs after packing and before a plan groups nodes, so that a group can name the stack, its parts, or both.
+ * Stacks nodes that apply the same computation to different weights. Matmuls of one input become one matmul with concatenated weights, and each node
+ * takes its part of the result; ops on the parts of a stack become one op on the whole. Parts may have different numbers of columns, as queries and
+ * the keys that several of them share do. Runs after packing and before a plan groups nodes, so that a group can name the stack, its parts, or both.
  */
 import { concerning, usageError } from '../../errors.js'
 import type { AttrValue, Graph, GraphNode, GraphValue, NodeOf, ValueId } from '../../ir/graph.js'

@@ -53,7 +53,7 @@ export function movedProduct(
   return split.finish()
 }
 
-/** The move that an op is; undefined for one that computes, or whose indices come from a tensor. */
+/** The move that an op performs; undefined for an op that computes, or whose indices are read from a tensor. */
 function moveOf(node: NodeOf<'op'>, kernel: Kernel | undefined): Move | undefined {
   const [only, ...others] = kernel?.body ?? []
   if (kernel === undefined || only === undefined || others.length > 0) return undefined
@@ -88,7 +88,7 @@ class Splits {
   readonly #values: GraphValue[]
   readonly #nodes: GraphNode[] = []
   readonly #taken: Set<string>
-  /** By axis: the axis inside of it, and the extents of the two. */
+  /** Inner axis of each split axis, and the extents of the two. */
   readonly #inner = new Map<string, { readonly axis: string; readonly extents: readonly [Extent, Extent] }>()
   readonly #sources = new Map<ValueId, { readonly id: ValueId; readonly axes: readonly string[] }>()
 

@@ -81,7 +81,7 @@ export function partsOf(graph: Graph, group: string, matmuls: readonly Matmul[],
     )
   }
   const wanted = new Set(members.filter((member) => !before.has(member)))
-  // Members that compute a factor may be read after the matmuls as well: they are computed there once more.
+  // Members that compute a factor may also be read after the matmuls, where they are recomputed.
   for (const member of [...wanted]) {
     for (const id of inputsOf(member.node)) for (const maker of makersOf(graph, members, id)) wanted.add(maker)
   }

@@ -8,7 +8,7 @@ import type { NodeOf } from '../../ir/graph.js'
 export interface Roles {
   /** The factor whose own axes are rows of the result; those of the other are its columns. */
   readonly left: 'a' | 'b'
-  /** In the order of the result. A factor need not have all of them. */
+  /** Batch axes in the order of the result. A factor need not have all of them. */
   readonly batch: readonly string[]
   /** The axes of the factors and of the result. */
   readonly axes: { readonly left: readonly string[]; readonly right: readonly string[]; readonly out: readonly string[] }

@@ -1,6 +1,6 @@
 /**
- * The cost model of plans, stated in one place: a step takes a fixed time and then the longer of moving its bytes and doing its arithmetic; steps
- * run one after the other. Automatic plans are made by it and `heddle plan` prints it, so that a prediction can be compared with a measurement.
+ * The cost model of plans, stated in one place: a step takes a fixed time and then the longer of moving its bytes and doing its arithmetic; steps run
+ * one after the other. Automatic plans are chosen by it and `heddle plan` prints it, so that a prediction can be compared with a measurement.
  *
  * - Bytes: each tensor of a step once, as if nothing were cached; a gather counts the elements that it fetches, an update in place those that it
  * replaces. A row program whose kept rows exceed the registers reads its tensors once in each pass that uses them.

@@ -14,7 +14,7 @@ export function attentionSeeds(candidates: Candidates): readonly (readonly strin
   })
 }
 
-/** True for a batched matmul, as those of attention are: one matmul for each element of an axis. A layer's weights have no such axis. */
+/** True for a batched matmul, such as those of attention: one matmul for each element of an axis. A layer's weights have no such axis. */
 const isBatched = (node: ActiveNode): boolean =>
   node.kind === 'matmul' &&
   node.subscripts.out.some((axis) => node.subscripts.a.includes(axis) && node.subscripts.b.includes(axis))

@@ -1,7 +1,7 @@
 /**
- * Relations of the axes of values and the dimensions of members, while a group's space is built. Values that the group makes determine which axes
- * are the same. A tensor from outside does so too, unless two reads of it would unify axes that a member has separate, such as documents of
- * queries and of keys. Such tensors are found first, on a separate set of axes.
+ * Relations of the axes of values and the dimensions of members, while a group's space is built. Values that the group computes determine which axes
+ * are the same. A tensor from outside does so too, unless two reads of it would unify axes that a member has separate, such as documents of queries
+ * and of keys. Such tensors are found first, on a separate set of axes.
  */
 import type { Graph, NodeOf, ValueId } from '../../ir/graph.js'
 import type { TensorParam } from '../../ir/kernel.js'

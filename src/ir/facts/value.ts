@@ -6,7 +6,7 @@ import type { Count } from './facts.js'
 
 /** Abstract value of a float. Magnitudes are those of typical values: a random input has magnitude 1. */
 export interface Value {
-  /** On small integers: a multiple of 2^-bits of at most this size, so that it is exact in float32; undefined if it may not be. */
+  /** Exactness on small integers: a multiple of 2^-bits of at most this size, which is exact in float32; undefined if unknown. */
   readonly exact: { readonly bits: number; readonly size: number; readonly isPower?: boolean } | undefined
   /** True if it is a float32 number on small integers: exact, or an unchanged element or constant. */
   readonly isStored: boolean

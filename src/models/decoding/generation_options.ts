@@ -22,7 +22,7 @@ export interface GenerationOptions extends LogitOptions {
   readonly rule?: BeamRule
   /** Length penalty of rule `hf`; a length to this power must fit a float32. 1 by default. */
   readonly lengthPenalty?: number
-  /** For rule `hf`: stop at as many finished hypotheses as beams (`true`), when a better one is unlikely (`false`), or impossible (`never`). */
+  /** Stopping of rule `hf`: at as many finished hypotheses as beams (`true`), when a better one is unlikely (`false`), or impossible (`never`). */
   readonly earlyStopping?: boolean | 'never'
   /**
    * For rule `plain`: added to a token's score for each better token of the same beam, in comparisons only (FasterTransformer's
@@ -61,7 +61,7 @@ export interface Beams {
   readonly rule: BeamRule
   readonly lengthPenalty: number
   readonly earlyStopping: boolean | 'never'
-  /** For rule `plain`; 0 for `hf`. */
+  /** Diversity rate of rule `plain`; 0 for `hf`. */
   readonly diversityRate: number
 }
 

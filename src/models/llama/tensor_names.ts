@@ -35,9 +35,9 @@ export interface LlamaTensor {
   readonly hints?: TensorHints
   /** Range of rows that form the weight, from and to; all if undefined. */
   readonly rows?: readonly [number, number]
-  /** For an int8 weight: the tensor `[rows, 1]` of its scales, by which each row is multiplied. */
+  /** Tensor `[rows, 1]` of an int8 weight's scales, by which each row is multiplied. */
   readonly steps?: string
-  /** For integers packed four to an int32: the tensor that holds them. */
+  /** Tensor of integers that are packed four to an int32. */
   readonly packed?: string
 }
 

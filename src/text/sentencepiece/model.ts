@@ -16,7 +16,7 @@ export interface Piece {
 }
 
 export interface PieceModel {
-  /** By id. */
+  /** Pieces by id. */
   readonly pieces: readonly Piece[]
   readonly kind: 'unigram' | 'bpe'
   /** The id of the unknown piece. */

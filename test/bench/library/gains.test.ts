@@ -1,4 +1,4 @@
-/** The script that writes gains of tuned algorithms: its tables, from results as the verbs print them. */
+/** The script that writes gains of tuned algorithms: its tables, from results in the format of the verbs. */
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { summarise } from '../../../src/bench/statistics.js'

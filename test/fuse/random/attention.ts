@@ -113,7 +113,7 @@ function operandOf({ draft, random, extents, axes, repeated, which }: OperandDra
       )
     })
   } else if (random.chance(0.2) && axes.length > 2) {
-    // As a projection leaves it: axes in another order, two of them side by side in memory.
+    // Layout after a projection: axes in another order, two of them adjacent in memory.
     const own = random.shuffle(axes.slice(0, -1))
     const flat = `${own
       .slice(0, -1)

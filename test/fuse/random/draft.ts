@@ -194,7 +194,7 @@ export interface Case {
   readonly draft: Draft
   readonly groups: readonly (readonly string[])[]
   readonly dims: Readonly<Record<string, number>>
-  /** Of attention: the logits a softmax reads, the weights it gives, and the scores' extent that both run along last. */
+  /** Softmax of attention: the logits that it reads and the weights that it returns, both with the extent of the scores last. */
   readonly masked?: { readonly logits: ValueId; readonly weights: ValueId } | undefined
   /** Groups that become library matmuls. */
   readonly library?: readonly string[]

@@ -83,7 +83,7 @@ describe.each(floats)('in %s', (dtype) => {
     const expected = table.data.slice()
     expected.set(x.data, 3 * 19)
     expect((await held.read()).data).toEqual(expected)
-    // On a tensor of the host it is a copy that is changed.
+    // A call with a host tensor changes a copy.
     const { y: copy } = await device.call(putRow, { table, x, place: tensor('i32', [1], [0]) })
     expect(copy.data.slice(0, 19)).toEqual(x.data)
     expect(copy.data.slice(19)).toEqual(table.data.slice(19))

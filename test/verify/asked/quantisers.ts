@@ -57,7 +57,7 @@ const rowsOfFloat8: Reference = async (device) => {
   const { q, scale } = await device.call(quantiseRows, { x: f32([m, n], x) })
   const { y } = await device.call(dequantiseRows, { q, scale })
   const scales = rowsOf(x, n).map((row) => largestOf(row.map(Math.abs)) / 448)
-  /** To the nearest code; of two as near, the one with an even last bit. */
+  /** Rounds to the nearest code, ties to the even one. */
   const nearest = (value: number): number => {
     const size = Math.abs(value)
     const code = indices(127).reduce((best, each) => {

@@ -63,7 +63,7 @@ const gated: Reference = async (device) => {
   ]
 }
 
-/** Of channels side by side, time outside of them; results lie with time last by their index. */
+/** Recurrences of contiguous channels with time as outer axis; results are stored with time as last axis. */
 const channels: Reference = async (device) => {
   const [b, t, c] = [2, 19, 7]
   const [a, x, h0] = [shares(b * t * c, 1), drawn(b * t * c, 2), drawn(b * c, 3)]

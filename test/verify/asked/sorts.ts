@@ -88,7 +88,7 @@ const tableGradient: Reference = async (device) => {
   return [claim('sums', sums, added(grad), added(grad.map(() => 0)), { class: 'reduction', length: t, scale: 8 })]
 }
 
-/** As `bincount` of NumPy, with ids that no bin has left out. */
+/** NumPy's `bincount`, ignoring ids without a bin. */
 const bins: Reference = async (device) => {
   const [t, of] = [1009, 11]
   const [ids, weight] = [places(t, of + 2).map((each) => each - 1), drawn(t, 2)]
@@ -138,7 +138,7 @@ const gathered: Reference = async (device) => {
   return [claim('y', y, read(ids), read(ids.toReversed()), exact)]
 }
 
-/** As `EmbeddingBag` of PyTorch with weights by sample: bags of several lengths, one of them empty. */
+/** PyTorch's `EmbeddingBag` with weights per sample: bags of several lengths, one of them empty. */
 const bags: Reference = async (device) => {
   const [v, k] = [7, 13]
   const [table, weight, ids] = [drawn(v * k, 1), drawn(23, 2), places(23, v)]

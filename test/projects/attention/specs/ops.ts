@@ -184,7 +184,7 @@ export const weigh = op('weigh', {
     },
 })
 
-/** With a key for each head that has a score and no value. */
+/** Softmax with a sink per head: a key with a score and no value. */
 export const weighWithSink = op('weigh_with_sink', {
   dims: ['b', 'h', 's', 't'],
   types: { T: floats },

@@ -63,7 +63,7 @@ export const mask = op('mask', {
     (m, c) => ({ y: c < length(m) ? x(m, c) : -Infinity }),
 })
 
-/** Of a row that is masked whole it gives NaN. */
+/** Softmax that is NaN for a row that is masked entirely. */
 export const soft = op('soft', {
   dims: ['m', 'n'],
   types,

@@ -1,4 +1,4 @@
-/** Convolutions as users write them, ops after them, and other windows over images. */
+/** Convolutions in users' style, ops after them, and other windows over images. */
 import { idiv, maximum, minimum, op, sum, tensor } from 'heddle'
 
 const types = { T: ['f32', 'f16'] } as const
