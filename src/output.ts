@@ -82,13 +82,13 @@ async function realOf(path: string): Promise<string> {
   return join(await realOf(dirname(full)), basename(full))
 }
 
-/** Files that do not count as content of others. They are also never removed. */
+/** Files that do not count as foreign content. They are also never removed. */
 const silent = new Set(['.gitkeep', '.gitignore', '.gitattributes', '.DS_Store'])
 
 /**
  * Checks that a folder in which heddle wrote nothing is empty or does not exist.
  * @param ignored names of files that may exist there
- * @throws usage `output.folder` naming the first file of others
+ * @throws usage `output.folder` naming the first foreign file
  */
 export async function expectEmpty(dir: string, ignored: readonly string[] = [], hint: string = elsewhere): Promise<void> {
   const stats = await stat(dir).catch(() => undefined)
@@ -128,7 +128,7 @@ async function stateOf(dir: string, path: string, owned: Ownership): Promise<'mi
     const place = join(dir, ...parts.slice(0, at + 1))
     const stats = await lstat(place).catch(() => undefined)
     if (stats === undefined) return 'missing'
-    // A link leads to files of others.
+    // A link leads to foreign files.
     if (at + 1 < parts.length ? !stats.isDirectory() : !stats.isFile()) return 'foreign'
   }
   return (await owned.wrote(path, join(dir, path))) ? 'differing' : 'foreign'
@@ -165,7 +165,7 @@ export function refuseForeign(dir: string, foreign: readonly string[]): void {
 }
 
 /**
- * Updates a folder to the given files. Files of others stay; after a failure, heddle's earlier files stay too.
+ * Updates a folder to the given files. Foreign files stay; after a failure, heddle's earlier files stay too.
  * @throws usage `output.file`; environment `cache.full`, `cache.write` for errors of the file system
  */
 export async function changeFolder(dir: string, files: Files, difference: Difference): Promise<void> {

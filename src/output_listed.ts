@@ -1,6 +1,6 @@
 /**
- * Output folders of a verb, such as an export or a reproduction. `heddle-files.json` in each lists the files that heddle wrote, with digests.
- * The list is written before the files, so that files of a killed process are not taken for files of others.
+ * Output folders of a verb, such as an export or a reproduction. `heddle-files.json` in each lists the files that heddle wrote, with digests. The
+ * list is written before the files, so that files of a killed process are not mistaken for foreign files.
  */
 import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
@@ -45,7 +45,7 @@ type List = z.infer<typeof listSchema>['files']
  * Updates a folder to the given files and lists them there. Unchanged files are not touched. Files of the previous list that are no longer
  * wanted are removed. Files that are not in the list, or were edited since, stay.
  * @returns the paths that were written or removed, sorted
- * @throws usage `output.folder` for a folder of others, `output.file` for edited files; errors of `changeFolder` and of making a file
+ * @throws usage `output.folder` for a foreign folder, `output.file` for edited files; errors of `changeFolder` and of making a file
  */
 export async function writeListed(dir: string, files: Files<Made>, place: Place): Promise<readonly string[]> {
   const list = await expectListed(dir, place)

@@ -10,7 +10,7 @@ interface Named<T> {
 }
 
 /**
- * The checkpoint under the names that a model gives its tensors.
+ * The checkpoint under the model's names of the tensors.
  * @param anchors names of a tensor that every model has, the longer ones first
  * @throws usage `weights.prefix` if the model's tensors have a prefix that other tensors lack
  */

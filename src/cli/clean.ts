@@ -1,6 +1,6 @@
 /**
- * `heddle clean`: removes everything heddle built in this project, and on request the cache that all projects share. Sources, `generated/`
- * and files of others in these folders stay.
+ * `heddle clean`: removes everything heddle built in this project, and on request the cache that all projects share. Sources, `generated/` and
+ * foreign files in these folders stay.
  */
 import { existsSync } from 'node:fs'
 import { readdir, rm } from 'node:fs/promises'

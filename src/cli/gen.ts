@@ -24,7 +24,7 @@ export interface GenOptions {
   readonly out?: string | undefined
   /** Tuning file; default `tuning.json` next to the specs, when there is one. */
   readonly tuning?: string | undefined
-  /** Accepts a folder that contains only files of others. They are never removed. */
+  /** Accepts a folder that contains only foreign files. They are never removed. */
   readonly beside?: boolean | undefined
 }
 
@@ -42,7 +42,7 @@ export interface GenResult {
 }
 
 /**
- * @throws usage errors of the front end, located, and of the project's tuning file; `output.folder`, `output.file` for files of others; finding
+ * @throws usage errors of the front end, located, and of the project's tuning file; `output.folder`, `output.file` for foreign files; finding
  * `gen.check` when `check` finds a difference
  */
 export async function gen(options: GenOptions, context: CliContext): Promise<GenResult> {

@@ -12,7 +12,7 @@ export interface Declaration {
   /** `op(...)` or `layout(...)`. */
   readonly call: CallExpression
   readonly isExported: boolean
-  /** The factory call that makes it, if any. */
+  /** The factory call that creates it, if any. */
   readonly made?: Made
 }
 

@@ -1,7 +1,7 @@
 /**
- * Factories, functions that make ops: `const scaled = (name: string, by: number) => op(name, { ... })`, and `export const half = scaled('half', 0.5)`.
- * Such a function declares constants and returns `op(...)`, or calls another factory; it is not run. While an op is read, the parameters
- * stand for the arguments of the call that makes it.
+ * Factories, functions that create ops: `const scaled = (name: string, by: number) => op(name, { ... })`, and `export const half = scaled('half',
+ * 0.5)`. Such a function declares constants and returns `op(...)`, or calls another factory; it is not run. While an op is read, the parameters stand
+ * for the arguments of the call that creates it.
  */
 import {
   type ArrowFunction,
@@ -19,7 +19,7 @@ import { type Declarators, declares, follow, staticFields } from './static.js'
 
 type Factory = ArrowFunction | FunctionDeclaration
 
-/** An op made by a factory call. */
+/** An op that a factory call creates. */
 export interface Made {
   /** The author's call. */
   readonly at: CallExpression

@@ -1,6 +1,6 @@
 /**
- * The scope of a factory: while an op made by a function is read, the function's parameters stand for the arguments of the call. Reading is
- * synchronous, so that one module variable holds the scope, and no pass over a signature or a body has to pass it on.
+ * The scope of a factory: while an op of a factory is read, the function's parameters stand for the arguments of the call. Reading is synchronous, so
+ * that one module variable holds the scope, and no pass over a signature or a body has to pass it on.
  */
 import type { Node, Symbol as TsSymbol, ts } from 'ts-morph'
 

@@ -6,7 +6,7 @@ import { stmtExprs, visit } from '../ir/walk.js'
 import { reject } from './diagnostics.js'
 import { isAt, madeOf } from './fold_rows_step.js'
 
-/** Refuses reads that steps cannot make, and unsupported uses of their results. */
+/** Refuses reads that steps cannot perform, and unsupported uses of their results. */
 export function checkSteps({ body }: Pick<Kernel, 'body'>, node: Node): void {
   const folds = body.filter((s): s is FoldState => s.kind === 'foldState')
   if (folds.length === 0) return
@@ -53,7 +53,7 @@ function checkRowsRead(body: readonly Stmt[], folds: readonly FoldState[], node:
   }
 }
 
-/** Numbers of every step are stored as they are made, and are not kept in memory otherwise. */
+/** Numbers of every step are stored as they are computed, and are not buffered. */
 function checkStepRows(body: readonly Stmt[], node: Node): void {
   const rows = stepRows(body)
   for (const s of body) {

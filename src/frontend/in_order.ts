@@ -1,6 +1,6 @@
 /**
- * Rows made in order: scans by a user monoid, recurrences, and rows computed from either. Other rows are recomputed wherever they are read;
- * an element of these is available only in the loop that makes them, at its own index.
+ * Rows computed in order: scans by a user monoid, recurrences, and rows computed from either. Other rows are recomputed by each reader; an element of
+ * these is available only in the loop that computes them, at the loop's index.
  */
 import { Node } from 'ts-morph'
 import type { Expr } from '../ir/expr.js'
@@ -10,7 +10,7 @@ import { quote, reject } from './diagnostics.js'
 import { argumentAt } from './scalars.js'
 import type { InOrder, Lowering, ValueOf } from './values.js'
 
-/** The first row made in order that a value reads; undefined if there is none. */
+/** The first row computed in order that a value reads; undefined if there is none. */
 export function inOrderIn(value: Expr, { inOrder }: Lowering): InOrder | undefined {
   let found: InOrder | undefined
   visit(value, (node) => {
@@ -19,19 +19,19 @@ export function inOrderIn(value: Expr, { inOrder }: Lowering): InOrder | undefin
   return found
 }
 
-/** Records that a row is computed from a row made in order, if it is. */
+/** Records that a row is computed from a row computed in order, if it is. */
 export function followOrder(row: string, value: Expr, lowering: Lowering): void {
   const found = inOrderIn(value, lowering)
   if (found !== undefined) lowering.inOrder.set(row, found)
 }
 
-/** Description of a row made in order, for messages. */
+/** Description of a row computed in order, for messages. */
 const made = ({ made }: InOrder): string => (made === 'scan' ? 'a scan by a monoid of its own' : 'a row that a fold makes')
 
 const derived = (name: string, of: InOrder): string =>
   of.row === name ? `${name} is ${made(of)}` : `${name} is computed from ${of.row}, ${made(of)}`
 
-/** Refuses a call `node` that reads a row made in order anywhere but at the index of a loop over it. @throws refusal of kind `row` */
+/** Refuses a call `node` that reads a row computed in order anywhere but at the index of a loop over it. @throws refusal of kind `row` */
 export function checkInOrder(row: ValueOf<'row'>, index: Expr, node: Node, lowering: Lowering): void {
   const of = lowering.inOrder.get(row.name)
   if (of === undefined) return
@@ -52,7 +52,7 @@ export function checkInOrder(row: ValueOf<'row'>, index: Expr, node: Node, lower
   )
 }
 
-/** Refuses rows made in order in a construct that recomputes elements. @throws refusal of kind `row` */
+/** Refuses rows computed in order in a construct that recomputes elements. @throws refusal of kind `row` */
 export function refuseInOrder(value: Expr, construct: string, at: Node, lowering: Lowering): void {
   const of = inOrderIn(value, lowering)
   if (of === undefined) return

@@ -6,7 +6,7 @@
 /** The package's folder, and the path of the module below it. */
 const declaration = /^(.*)\/dist\/types\/((?:src\/std|specs)\/.*)\.d\.ts$/
 
-/** The path of the module that a declaration file of the package was made from; undefined for any other file. */
+/** The path of the module that a declaration file of the package was generated from; undefined for any other file. */
 export function sourceOf(path: string): string | undefined {
   const [, folder, module] = declaration.exec(path) ?? []
   return module === undefined ? undefined : `${folder}/${module}.ts`

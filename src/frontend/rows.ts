@@ -89,7 +89,7 @@ export function reduction(
   return scalar({ kind: 'local', type, name: local })
 }
 
-/** Refuses a construct that makes a row value outside of row level. */
+/** Refuses a construct that defines a row value outside of row level. */
 export function expectRowLevel(what: string, node: Node, { level }: Place): void {
   if (level === 'row') return
   reject(

@@ -147,7 +147,7 @@ interface Wanted {
 }
 
 /**
- * An index as it is read. Refuses an index that provably runs over another dimension than the one it is used for, unless a condition keeps it
+ * Lowers an index of a read. Refuses an index that provably runs over another dimension than the one it is used for, unless a condition keeps it
  * inside. A guarded index becomes an offset, which is read only where the condition holds.
  */
 export function checkSpan(index: Expr, { dim: wanted, what }: Wanted, node: Node, place: Place, lowering: Lowering): Expr {

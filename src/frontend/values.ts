@@ -76,7 +76,7 @@ export interface Place {
 /** Returns an unused name of the kernel: the wanted one, or with the lowest free number. A `derived` name always has a number. */
 export type Unique = (name: string, derived?: 'derived') => string
 
-/** The origin of a row made in order: the row itself, or the first such row that it is computed from. */
+/** The origin of a row computed in order: the row itself, or the first such row that it is computed from. */
 export interface InOrder {
   readonly made: 'scan' | 'fold'
   readonly row: string
@@ -100,7 +100,7 @@ export interface Lowering {
   readonly loops: Map<string, Expr>
   /** Indices of loops inside an element, which run again for each element. */
   readonly inner: Set<string>
-  /** Rows whose elements are available only in the loop that makes them, by name. */
+  /** Rows whose elements are available only in the loop that computes them, by name. */
   readonly inOrder: Map<string, InOrder>
   /** Returns the result of an action; undefined if it is refused, so that its siblings are still tried. */
   readonly attempt: <T>(action: () => T) => T | undefined

@@ -1,7 +1,7 @@
 /**
- * Applies a plan to a graph: every group becomes one node whose kernel is derived from its members; other nodes stay. Values that the fused
- * kernel reads in a finer shape pass through views, which move no data. Refuses groups that overlap, that would make a cycle, or whose bodies
- * cannot be merged.
+ * Applies a plan to a graph: every group becomes one node whose kernel is derived from its members; other nodes stay. Values that the fused kernel
+ * reads in a finer shape pass through views, which move no data. Refuses groups that overlap, that would form a cycle, or whose bodies cannot be
+ * merged.
  */
 import { concerning, usageError } from '../errors.js'
 import type { Graph, GraphNode, GraphValue, NodeOf } from '../ir/graph.js'

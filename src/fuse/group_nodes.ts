@@ -11,7 +11,7 @@ type GroupNode = NodeOf<'op'> | NodeOf<'matmul'>
 /** Refuses a path that leaves and re-enters the group: the fused node would depend on itself. */
 export function checkConvex(graph: Graph, group: string, members: readonly GroupNode[]): void {
   const inside = new Set<GraphNode>(members)
-  // By value: the member that made it, and the member whose result has since passed a node outside.
+  // Per value: the member that computed it, and the member whose result has since passed a node outside.
   type Origins = Map<ValueId, string | undefined>
   const made: Origins = new Map()
   const left: Origins = new Map()

@@ -1,9 +1,9 @@
-/** Bit casts between floats and integers, for `bitsOf` and `floatOfBits`. The functions of native/device/scalars.cuh give the same. */
+/** Bit casts between floats and integers, for `bitsOf` and `floatOfBits`. The functions of native/device/scalars.cuh return the same bits. */
 
 const float = new Float32Array(1)
 const word = new Int32Array(float.buffer)
 
-/** The bits of the NaN that JavaScript makes. */
+/** The bits of JavaScript's NaN. */
 export const bitsOfNaN = 0x7fc00000
 
 /** The bits of a number rounded to float32, as a signed integer. */

@@ -1,6 +1,6 @@
 /**
- * Programs: graphs applied to values, in order. The declarations of a program are polymorphic in storage types and sizes like its graphs.
- * A plan decides how each value is stored, and a caller gives the sizes.
+ * Programs: graphs applied to values, in order. The declarations of a program are polymorphic in storage types and sizes like its graphs. A plan
+ * determines the storage of each value, and a caller the sizes.
  */
 import type { Written } from '../errors.js'
 import type { Graph, GraphValue } from './graph.js'
@@ -33,7 +33,7 @@ export interface Application {
   readonly types: Readonly<Record<string, DTypeRef>>
   /** The repeated regions that contain it, outermost first, with its repetition in each. */
   readonly within: readonly Repetition[]
-  /** Source location; undefined for programs that a tool makes. */
+  /** Source location; undefined for programs that a tool creates. */
   readonly written?: Written | undefined
 }
 
@@ -49,7 +49,7 @@ export type ProgramNode =
   /** The same elements under another shape; moves nothing. */
   | { readonly kind: 'view'; readonly input: ProgramValueId; readonly out: ProgramValueId }
 
-/** An axis of `batch * seq` rows, of which `lengths` gives the number per sequence. A plan may store them without padding. */
+/** An axis of `batch * seq` rows, with the number of rows per sequence in `lengths`. A plan may store them without padding. */
 export interface RaggedAxis {
   readonly batch: Extent
   readonly seq: Extent

@@ -83,10 +83,10 @@ export interface FreshPlace {
 }
 
 /**
- * Attention of a few query rows of a sequence, one at a time, over cached positions: the past of a decoder, or the
- * memory of an encoder. Slots are expressions of `b`, `h`, `i` and `j` as above; `query` is element `c` of a query row. Key and
- * value rows are those of the sequence `owner`, a local: where beams share their past, a table gives the row to read. A scale is an
- * expression of `owner`, `h` and `j`: constant over a row, it multiplies the dot product with keys, and the weight of values.
+ * Attention of a few query rows of a sequence, one at a time, over cached positions: the past of a decoder, or the memory of an encoder. Slots are
+ * expressions of `b`, `h`, `i` and `j` as above; `query` is element `c` of a query row. Key and value rows are those of the sequence `owner`, a
+ * local: if beams share cached rows, a table names the row to read. A scale is an expression of `owner`, `h` and `j`: constant over a row, it
+ * multiplies the dot product with keys, and the weight of values.
  */
 export interface DecodeAttentionKernel extends Signature, SoftmaxSlots {
   readonly kind: 'decode attention'

@@ -129,7 +129,7 @@ export interface PlanDecl {
   readonly auto?: AutoTarget | undefined
   /** Layouts of its edges and int8 weights, by name. */
   readonly layouts?: NamedLayouts | undefined
-  /** Source location of the declaration; undefined for plans that a search or a tool makes. */
+  /** Source location of the declaration; undefined for plans that a search or a tool creates. */
   readonly written?: Written | undefined
 }
 

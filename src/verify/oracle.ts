@@ -142,7 +142,7 @@ const largestError = (runs: readonly Tensors[], wanted: Tensors): Readonly<Recor
     ]),
   )
 
-/** True if the IR gives exactly the expected results. */
+/** True if the IR yields exactly the expected results. */
 function agree(evaluated: Tensors, wanted: Tensors): boolean {
   const exact = tolerance({ dtype: 'f32', class: 'exact' })
   return Object.entries(wanted).every(

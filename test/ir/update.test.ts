@@ -1,4 +1,4 @@
-/** Kernels that replace elements in place compute the same as their bodies, for places inside and outside of the axis. */
+/** Kernels that replace elements in place compute the same as their bodies, for positions inside and outside of the axis. */
 import { beforeAll, describe, expect, it } from 'vitest'
 import { evaluateKernel, forEachPoint, type HostTensor } from '../../src/ir/evaluate.js'
 import type { Kernel } from '../../src/ir/kernel.js'
@@ -57,7 +57,7 @@ const cases: readonly (readonly [name: string, kernel: () => Kernel, rows: numbe
     op('s r', 's, r', 'here ? value : cache(s, r)', `const here = s === step(0)\nconst value = s + x(r) + ${all}`),
     0,
   ],
-  // A condition that is not a place is evaluated for every element: no axis is left out.
+  // A condition that selects no position is evaluated for every element: no axis is left out.
   ['every place up to one', op('r s', 'r, s', `s <= at(r) ? x(r) + ${all} : cache(r, s)`), 1],
   ['an interval of places', op('s r', 's, r', `s >= at(r) && s < at(r) + step(0) ? s + x(r) + ${all} : cache(s, r)`), 1],
   ['a place that knows the index', op('s r', 's, r', `s === s * at(r) ? x(r) + ${all} : cache(s, r)`), 1],

@@ -1,4 +1,4 @@
-/** Refusals of program declarations, with their places, and earlier refusals by the TypeScript compiler. */
+/** Refusals of program declarations, with their locations, and earlier refusals by the TypeScript compiler. */
 
 import { describe, expect, it } from 'vitest'
 import { HeddleError } from '../../src/errors.js'

@@ -147,7 +147,7 @@ it('has as many slots as its input has places', async () => {
 })
 
 it('does not count places by values that only some of them read', async () => {
-  // The last place alone is replaced.
+  // Only the last position is replaced.
   const keep = [0, 0, 0, 0, 0, 0, 1]
   const first = ints(Array.from({ length: r }, () => 0))
   const { y } = await device.call(thinned, { cache: cache(), x: floats(u, n), first, keep: ints(keep) })
@@ -159,7 +159,7 @@ it('does not count places by values that only some of them read', async () => {
   )
 })
 
-/** Per element: the value at the source's place if it is replaced, otherwise the old value. */
+/** Per element: the value at the source's position if it is replaced, otherwise the old value. */
 const placed = (inside: (row: number, place: number) => boolean, source: (row: number, place: number) => number) =>
   Array.from({ length: r * u * n }, (_, i) => {
     const [row, place, c] = [Math.floor(i / (u * n)), Math.floor(i / n) % u, i % n]

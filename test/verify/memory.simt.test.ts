@@ -26,7 +26,7 @@ afterAll(async () => {
 
 type Float = 'f32' | 'f16' | 'bf16'
 const [b, h, v, tokens] = [2, 2, 3, 5]
-/** Places of a memory: one, and those around a warp and a block. */
+/** Positions of a memory: one, and those around a warp and a block. */
 const sizes: readonly (readonly [Float, number])[] = [
   ['f32', 1],
   ['f32', 31],
@@ -48,7 +48,7 @@ function draw<D extends Float>(dtype: D, shape: readonly number[], seed: number,
 }
 const at = (values: ArrayLike<number>, i: number): number => values[i] ?? Number.NaN
 
-/** Effect of a token on the row of a memory for one element of the value: in plain numbers, places of the key by `c`. */
+/** Effect of a token on the row of a memory for one element of the value: in plain numbers, positions of the key by `c`. */
 type Rule = (
   s: readonly number[],
   i: { readonly head: number; readonly channel: number; readonly batch: number },

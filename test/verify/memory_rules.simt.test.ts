@@ -26,7 +26,7 @@ afterAll(async () => {
 
 type Float = 'f32' | 'f16' | 'bf16'
 const [b, h, v] = [2, 3, 3]
-/** Storage type, tokens, places of a key: one, those around a warp, and more than it has lanes several times. */
+/** Storage type, tokens, positions of a key: one, those around a warp, and more than it has lanes several times. */
 const sizes: readonly (readonly [Float, number, number])[] = [
   ['f32', 1, 1],
   ['f32', 7, 33],

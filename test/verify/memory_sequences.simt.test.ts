@@ -25,7 +25,7 @@ afterAll(async () => {
 
 type Float = 'f32' | 'f16' | 'bf16'
 const [b, h, v] = [2, 2, 3]
-/** Storage type, tokens, places of a key. */
+/** Storage type, tokens, positions of a key. */
 const sizes: readonly (readonly [Float, number, number])[] = [
   ['f32', 1, 1],
   ['f32', 7, 33],

@@ -176,7 +176,7 @@ describe('the tolerance of attention with normed queries and keys', () => {
     readonly withoutGain?: boolean
     readonly dropped?: number
   }
-  /** A few queries over a few places, the last of which has a key that is normed, and rounded where `store` rounds. */
+  /** A few queries over a few positions, the last of which has a key that is normed, and rounded where `store` rounds. */
   function attended(
     dtype: 'f16' | 'bf16',
     length: number,

@@ -82,7 +82,7 @@ export function checkDerived(group: CheckedGroup, kernels: ReadonlyMap<string, K
       outside = error
     }
   }
-  // Bodies may give zeros on all data, such as `x - x`.
+  // Bodies may yield zeros on all data, such as `x - x`.
   if (tried > 0 || seen.has('zeros')) return
   const names = group.nodes.map(({ name }) => name).join(', ')
   if (seen.size > 0) {
@@ -115,7 +115,7 @@ const readsIntegers = ({ graph, nodes }: Group): boolean =>
 /** Outcome of a comparison: numbers, nothing but zeros, or no number at all, as where every element is NaN. */
 type Compared = 'numbers' | 'zeros' | 'nothing'
 
-/** Runs one trial. @throws finding `evaluate.bounds` where a body does not take the drawn data */
+/** Runs one trial. @throws finding `evaluate.bounds` if a body does not accept the drawn data */
 function tryOnce(group: CheckedGroup, kernels: ReadonlyMap<string, Kernel>, seed: number): Compared {
   const { name, graph, nodes } = group
   const random = randomFrom(seed)

@@ -1,7 +1,7 @@
 /**
- * Scales of the rows of int8 values while a graph runs. Each row has one, so the scales are a tensor over the value's leading axes. They follow
- * the rows: a view that keeps rows shows them under its shape, and a node that only moves rows moves them too. A node that spreads elements of
- * one row over several is refused, since no scale would fit those.
+ * Scales of the rows of int8 values while a graph runs. Each row has one, so the scales are a tensor over the value's leading axes. They follow the
+ * rows: a view that preserves rows reshapes the scales with them, and a node that only moves rows moves the scales too. A node that spreads elements
+ * of one row over several is refused, since no scale would fit those.
  */
 import { usageError } from '../../errors.js'
 import { index as indexVar } from '../../ir/build.js'

@@ -137,7 +137,7 @@ class Folding {
         const input = node.inputs[tensor] ?? -1
         if (Object.values(node.inputs).filter((other) => other === input).length > 1) return undefined
         const inputAt = inGraph(places, kernel, node, this.#graph)
-        // The earlier contents were made like the update, by the same weights.
+        // The earlier contents were computed like the update, by the same weights.
         if (tensor === updated) return this.#isKept(input, inputAt, at) ? [] : undefined
         return this.#source(input, inputAt)
       })

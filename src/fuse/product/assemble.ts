@@ -56,7 +56,7 @@ interface Assembly {
   readonly name: string
   readonly layouts: LayoutsByName
   readonly epilogue: Accumulated
-  /** A name that the kernel does not use yet, made from a wanted one. */
+  /** A name that the kernel does not use yet, derived from a wanted one. */
   readonly fresh: (wanted: string) => string
   /** The kernel's dimension for an axis, by role. */
   readonly nameOf: (axis: string) => string
@@ -179,7 +179,7 @@ function placePrologue(
   }
 }
 
-/** Inputs first, as launchers take them. */
+/** Inputs first, in the order of launchers. */
 const inOrder = (tensors: readonly TensorParam[]): readonly TensorParam[] => [
   ...tensors.filter(({ access }) => access === 'in'),
   ...tensors.filter(({ access }) => access === 'out'),

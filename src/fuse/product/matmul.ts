@@ -176,7 +176,7 @@ function merged(
   }
 }
 
-/** Refuses members that read partials in the kernel that makes them, where only some of a row's partials are known. */
+/** Refuses members that read partials in the kernel that computes them, where only some of a row's partials are known. */
 function checkPartialReaders(group: string, reducers: readonly Member[], others: readonly Member[]): void {
   for (const { node } of reducers) {
     const made = Object.values(node.outputs)

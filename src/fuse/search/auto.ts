@@ -63,7 +63,7 @@ export function findPlan(name: string, graph: Graph, options: SearchOptions): Fo
     if (other !== undefined && other.cost < best.cost - least) best = other
   }
   for (const plan of known) {
-    // A library's matmul has the price of a generated one: the model gives no reason to choose either.
+    // A library's matmul has the price of a generated one: the model prefers neither.
     if (plan.quantised !== undefined || plan.library !== undefined || plan.graph !== graph.name) continue
     if (JSON.stringify(plan.packed) !== JSON.stringify(packed)) continue
     const candidates = preparing(plan)

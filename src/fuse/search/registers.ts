@@ -48,7 +48,7 @@ type LoopedStmt = Extract<Stmt, Pick<Looped, 'length' | 'index'>>
 class Walk {
   readonly #types: Instance['types']
   readonly #dtypes: ReadonlyMap<string, DType>
-  /** Rows that are computed where they are read. */
+  /** Rows that are recomputed by their readers. */
   readonly #rows: ReadonlyMap<string, LoopedStmt>
   readonly #passes: readonly (readonly LoopedStmt[])[]
 
@@ -113,7 +113,7 @@ class Walk {
     return counts
   }
 
-  /** Constructs that share each pass. Passes that a construct makes on its own are not counted: the price does not include them. */
+  /** Constructs that share each pass. Additional passes inside of a construct are not counted: the price does not include them. */
   #inPasses(body: readonly Stmt[]): LoopedStmt[][] {
     const levels = new Map<string, number>()
     const levelOf = (expr: Expr): number => {

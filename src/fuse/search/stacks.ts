@@ -38,7 +38,7 @@ function named({ nodes }: Graph, stacks: readonly (readonly Stackable[])[]): Sta
   })
 }
 
-/** Ops of one kind, each of which reads the result of one of some nodes, in their order; undefined unless there is one for each. */
+/** Ops of one kind that read the results of the given nodes, one per node, in their order; undefined unless there is one for each. */
 function alikeAfter({ nodes }: Graph, before: readonly Stackable[]): readonly NodeOf<'op'>[] | undefined {
   const found = before.map((node) =>
     nodes.filter((other) => other.kind === 'op' && inputsOf(other).some((id) => outputsOf(node).includes(id))),

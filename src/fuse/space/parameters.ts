@@ -109,7 +109,7 @@ export class Parameters {
     return { kind: 'attr', type: attr.type, name }
   }
 
-  /** Inputs first, as launchers take them. */
+  /** Inputs first, in the order of launchers. */
   tensors(): readonly TensorParam[] {
     const all = this.#declared.map(({ tensor }) => tensor)
     return [...all.filter(({ access }) => access === 'in'), ...all.filter(({ access }) => access === 'out')]

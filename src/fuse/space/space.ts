@@ -23,7 +23,7 @@ export interface Space {
   readonly axes: Axes
 }
 
-/** True if the body makes no row value and combines no elements: each element is independent and may be computed anywhere. */
+/** True if the body defines no row value and combines no elements: each element is independent and may be computed anywhere. */
 export const isElementwise = (kernel: Kernel): boolean =>
   kernel.body.every((stmt) => {
     const { makes, elements } = constructOf(stmt).traits

@@ -11,7 +11,7 @@ type Extents = Readonly<Record<string, number>>
 export function constrained(given: Extents, { dims: facts }: Pick<Facts, 'dims'>, longest: number): Record<string, number> {
   let dims: Record<string, number> = { ...given }
   const stated = Object.entries(facts).filter(([name]) => dims[name] !== undefined)
-  // An extent may depend on one that a later fact gives, so iterate until nothing changes, at most once per fact.
+  // An extent may depend on one that a later fact determines, so iterate until nothing changes, at most once per fact.
   for (const _ of stated) {
     const known = { [longestSequence]: longest, ...dims }
     const next = Object.fromEntries(stated.map(([name, fact]) => [name, clamped(dims[name] ?? 1, fact, known)]))

@@ -28,7 +28,7 @@ const smallDomain = (dtype: DTypeRef): Domain | undefined => (typeof dtype === '
 interface Use {
   readonly places: Count[]
   readonly flags: Set<number>
-  /** True if arithmetic modulo 2 ** 32 reads it, which gives the same result for every integer on all devices. */
+  /** True if arithmetic modulo 2 ** 32 reads it, whose result is the same for every integer on all devices. */
   wraps: boolean
   /** True if anything else reads it, or a value derived from it. */
   plain: boolean

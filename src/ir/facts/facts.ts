@@ -14,7 +14,7 @@ export type Count = number | string | readonly [IntegerOperation, ...Count[]]
 export const integerOperations = ['add', 'sub', 'mul', 'idiv', 'mod', 'minimum', 'maximum'] as const satisfies IntrinsicName[]
 type IntegerOperation = (typeof integerOperations)[number]
 
-/** Name for the length of the longest packed sequence, where no argument of a kernel gives it. */
+/** Name for the length of the longest packed sequence, if no argument of a kernel determines it. */
 export const longestSequence = '(seq)'
 
 /** Roles of inputs that describe packed rows: per sequence its length or its first row, per row its sequence or its position there. */

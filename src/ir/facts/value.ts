@@ -140,8 +140,8 @@ export function either(a: Value, b: Value): Value {
 }
 
 /**
- * Size of the largest of many such values, relative to that of products of two, for which the bounds of elementwise results are made. Of
- * ten thousand normal numbers the largest is 3.9, of products of two, three and four of them 7.6, 13 and 19.
+ * Size of the largest of many such values, relative to that of products of two, for which the bounds of elementwise results are designed. Of ten
+ * thousand normal numbers the largest is 3.9, of products of two, three and four of them 7.6, 13 and 19.
  */
 const tailOf = ({ factors }: Value): number => 2 ** Math.max(0, factors - 2)
 

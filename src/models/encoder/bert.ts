@@ -87,7 +87,7 @@ export const programOf = (config: BertConfig, pooler: boolean): Program => progr
 export const pairProgramOf = (config: BertConfig, pooler: boolean): Program =>
   programUnder(config, usualTop(config, pooler), bertPairs)
 
-/** Shape that the configuration gives each tensor, by checkpoint name without prefix. */
+/** Shape of each tensor by the configuration, by checkpoint name without prefix. */
 export const bertShapes = (config: BertConfig, pooler = false): Readonly<Record<string, readonly number[]>> =>
   shapesOf(programOf(config, pooler), tensorNames(config), bertDims(config, { batch: 1, seq: 1 }))
 

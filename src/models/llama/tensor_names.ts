@@ -1,6 +1,6 @@
 /**
- * Mapping from weights to tensors of a LLaMA-like checkpoint, and the shapes that the configuration gives them. Fused tensors (Phi-3 has
- * query, key and value weights in one, and gate and up in another) are read by their rows, so that every model has the same weights.
+ * Mapping from weights to tensors of a LLaMA-like checkpoint, and their shapes by the configuration. Fused tensors (Phi-3 has query, key and value
+ * weights in one, and gate and up in another) are read by their rows, so that every model has the same weights.
  */
 
 import {

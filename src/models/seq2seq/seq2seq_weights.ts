@@ -20,7 +20,7 @@ type Shapes = Readonly<Record<string, readonly number[]>>
 /** True if the weights include a bias of the logits. */
 export const hasLogitsBias = (weights: Readonly<Record<string, Weight>>): boolean => Object.hasOwn(weights, logitsBias)
 
-/** Shape that the configuration gives each tensor; a checkpoint may omit position tables. */
+/** Shape of each tensor by the configuration; a checkpoint may omit position tables. */
 export function seq2seqShapes(config: Seq2seqConfig): Shapes {
   return {
     ...shapesOf(encoderProgram(config), encoderTensors(config), seq2seqEncoderDims(config, { batch: 1, seq: 1 })),

@@ -58,8 +58,8 @@ export interface Device extends AsyncDisposable {
   /** Folder of the project whose kernels run. */
   readonly root: string
   /**
-   * Runs one op: `const { y } = await device.call(rmsNorm, { x, gamma }, { attrs: { eps: 1e-6 } })`. Dimensions and storage types follow
-   * from the inputs; options give those that no input fixes. A device tensor that the op updates in place is changed.
+   * Runs one op: `const { y } = await device.call(rmsNorm, { x, gamma }, { attrs: { eps: 1e-6 } })`. Dimensions and storage types follow from the
+   * inputs; options set those that no input fixes. A device tensor that the op updates in place is changed.
    * @throws usage `call.*`, `tensor.*` naming the expected and the given value; environment `call.kernel`, `library.*` for a kernel that was
    * not generated or compiled, `device.memory`; finding `device.fault`, such as an out-of-bounds read; the signal's reason
    */

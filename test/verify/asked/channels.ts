@@ -20,7 +20,7 @@ const softmax: Reference = async (device) => {
   const x = drawn(b * c * s, 1)
   const { y } = await device.call(channelSoftmax, { x: f32([b, c, s], x) })
   const within = { class: 'reduction', length: c, scale: 0 } as const
-  // One that takes places for channels.
+  // One that mistakes positions for channels.
   const wrong = rowsOf(x, s).flatMap(softmaxOf)
   return [claim('y', y, byColumns(x, [c, s], softmaxOf), wrong, within)]
 }

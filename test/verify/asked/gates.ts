@@ -117,7 +117,7 @@ const pcg: Reference = async (device) => {
   return [claim('y', y, draws(747_796_405n), draws(747_796_401n), { class: 'exact' })]
 }
 
-/** Srivastava et al., Dropout (2014), scaled while training; words as O'Neill's PCG above, one for each place. */
+/** Srivastava et al., Dropout (2014), scaled while training; words as O'Neill's PCG above, one for each position. */
 const dropout: Reference = async (device) => {
   const [m, n, rate, seed] = [5, 203, 0.25, 77]
   const [x, before] = [drawn(m * n, 1), drawn(m * n, 2)]

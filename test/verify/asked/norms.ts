@@ -31,7 +31,7 @@ const exact = { class: 'exact' } as const
 export const standard = (row: readonly number[], eps: number): number[] =>
   row.map((each) => (each - meanOf(row)) / Math.sqrt(varianceOf(row) + eps))
 
-/** Wu and He, Group Normalization (2018), of `b g` groups of `c` channels of `s` places; weights by channel. */
+/** Wu and He, Group Normalization (2018), of `b g` groups of `c` channels of `s` positions; weights by channel. */
 function groups(
   x: readonly number[],
   gamma: readonly number[],

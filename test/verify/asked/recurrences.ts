@@ -134,7 +134,7 @@ const bounded: Reference = async (device) => {
   return [claim('y', y, between(2), between(3), { class: 'reduction', length: n, scale: 4 })]
 }
 
-/** Semi-implicit Euler of x'' = force - k x - d x': the place moves by the new speed. */
+/** Semi-implicit Euler of x'' = force - k x - d x': the position moves by the new speed. */
 const damped: Reference = async (device) => {
   const force = drawn(m * n, 1)
   const { place, energy } = await device.call(spring, { force: f32(shape, force) })

@@ -56,7 +56,7 @@ const dispatched: Reference = async (device) => {
   ]
 }
 
-/** Elements go to the places that keys name. */
+/** Elements are scattered to the positions in the keys. */
 const scattered: Reference = async (device) => {
   const x = drawn(m * n, 1)
   const key = indices(m).flatMap((r) => indices(n).map((c) => (c * (r + 2) + r) % n))

@@ -33,7 +33,7 @@ export const unpackZeros = op('unpack_zeros', {
     },
 })
 
-/** Four weights of two bits a byte, of -1, 0 and 1, with one scale a row. */
+/** Two-bit weights, four per byte, of -1, 0 and 1, with one scale per row. */
 export const unpackTernary = op('unpack_ternary', {
   dims: ['n', 'k', 'q'],
   types,
