@@ -1,6 +1,6 @@
 /**
- * Reads files named by a user. Only regular files are read: a FIFO or a device could block the process for ever. Texts are UTF-8, without
- * their byte order mark; anything else is refused by name.
+ * Reads files named by a user. Only regular files are read: a FIFO or a device could block the process forever. Texts are UTF-8, without their byte
+ * order mark; anything else is refused by name.
  */
 import { constants, type Stats } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'

@@ -65,7 +65,7 @@ export function pairLayer(activation: Elementwise) {
 }
 
 /**
- * The layer whose tokens attend those of another sequence, `memory`: n rows per sequence, of which the first `lengths` are no padding. The mask is
+ * The layer whose tokens attend those of another sequence, `memory`: n rows per sequence, of which the first `lengths` are not padding. The mask is
  * over pairs of a token and a memory row. FasterTransformer v1.0's encoder takes both sequences as `from_tensor` and `to_tensor`.
  */
 export function memoryLayer(activation: Elementwise) {

@@ -43,7 +43,7 @@ const linear = 'm k, n k -> m n'
 /** Hides scores 'b h s t' of excluded pairs. */
 export type Mask = (g: GraphBuilder, scores: GraphTensor) => GraphTensor
 
-/** Mask by length: every query attends all keys that are no padding. */
+/** Mask by length: every query attends to all keys that are not padding. */
 export const byLengths =
   (lengths: GraphTensor): Mask =>
   (g, x) =>

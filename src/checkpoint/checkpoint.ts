@@ -149,7 +149,7 @@ const packedOffset = 128
 /**
  * An int8 matrix that is stored as four columns per int32, or some of its rows, unpacked to int8.
  * @param shape of the matrix before packing
- * @throws usage `weights.missing`, `weights.shape`, `weights.dtype`; also `weights.shape` if the number of columns is no multiple of four
+ * @throws usage `weights.missing`, `weights.shape`, `weights.dtype`; also `weights.shape` if the number of columns is not a multiple of four
  */
 export function takePackedInt8(
   found: readonly [string, CheckpointTensor] | undefined,

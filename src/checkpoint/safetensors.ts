@@ -44,7 +44,7 @@ const refusal: Refusal = { code: 'safetensors.read' }
 
 /**
  * Opens a file: reads and checks its header. No file stays open. A tensor's bytes come from the same version of the file, or reading fails.
- * @throws usage `safetensors.read` if it cannot be read or is no regular file, `safetensors.header` if it is a pointer of Git LFS, and what
+ * @throws usage `safetensors.read` if it cannot be read or is not a regular file, `safetensors.header` if it is a pointer of Git LFS, and what
  * `parseSafetensors` throws
  */
 export async function openSafetensors(path: string, signal?: AbortSignal): Promise<SafetensorsFile> {

@@ -59,7 +59,7 @@ export interface KnownLayouts {
 export const isPadded = ({ shape, layout }: Form, { layouts }: KnownLayouts): boolean =>
   layout !== 'row' && !trials(shape.length).every((extents) => isDense(layouts, layout, extents))
 
-/** Elements of a value's memory, padding included. @throws usage `export.layout` for a layout whose padding is no expression of its extents */
+/** Elements of a value's memory, padding included. @throws usage `export.layout` for a layout whose padding is not an expression of its extents */
 export function elementsOf(form: Form, known: KnownLayouts): Size {
   if (!isPadded(form, known)) return multiplyExtents(form.shape)
   const { layout, shape } = form
@@ -83,7 +83,7 @@ const isDense = (layouts: Layouts, layout: string, extents: readonly number[]): 
 
 const product = (values: readonly number[]): number => values.reduce((all, value) => all * value, 1)
 
-/** Extents that tell layouts apart: small, odd and even, all different. */
+/** Extents that distinguish layouts: small, odd and even, all different. */
 const sizes = [
   [5, 3, 7, 4, 2, 6],
   [2, 9, 3, 8, 5, 4],
@@ -91,7 +91,7 @@ const sizes = [
 ]
 const trials = (rank: number): number[][] => sizes.map((extents) => extents.slice(0, rank))
 
-/** Axes of a layout from the outermost to the innermost; undefined for a layout that is no order of axes. */
+/** Axes of a layout from the outermost to the innermost; undefined for a layout that is not an order of axes. */
 function orderOf(layouts: Layouts, layout: string, rank: number): readonly number[] | undefined {
   const axes = Array.from({ length: rank }, (_, axis) => axis)
   if (layout === 'row') return axes

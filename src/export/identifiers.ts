@@ -11,7 +11,7 @@ const reserved = new Set(
   ).split(' '),
 )
 
-/** Replaces every character that is no letter or digit by an underscore. */
+/** Replaces every character other than letters and digits by an underscore. */
 export function identifier(name: string): string {
   const plain = name.replace(/[^A-Za-z0-9_]/g, '_')
   return /^[0-9]/.test(plain) || reserved.has(plain) ? `_${plain}` : plain

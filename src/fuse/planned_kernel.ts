@@ -46,7 +46,7 @@ export function boundTo(known: PlannedKernel, derived: Derived<PlannedKernel>): 
   }
 }
 
-/** Names in one kernel by the names of dimensions, tensors and attributes in another, matched by order; undefined if that is no bijection. */
+/** Names in one kernel by the names of dimensions, tensors and attributes in another, matched by order; undefined if that is not a bijection. */
 function namesBetween(from: PlannedKernel, to: PlannedKernel): ReadonlyMap<string, string> | undefined {
   const namesOf = ({ dims, tensors, attrs }: PlannedKernel) => [...dims, ...[...tensors, ...attrs].map(({ name }) => name)]
   const counts = ({ dims, tensors, attrs }: PlannedKernel) => `${dims.length} ${tensors.length} ${attrs.length}`

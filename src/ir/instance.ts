@@ -42,7 +42,7 @@ export const rankedDims = ({ body }: Pick<Kernel, 'body'>): readonly string[] =>
 
 /**
  * Fixed dimensions of a kernel's instances: none, and the profitable ones, each with every count that rows are ranked to. In a layout that
- * interleaves columns, fixing the size of heads is profitable: only that tells which columns are adjacent. The graph states its typical size.
+ * interleaves columns, fixing the size of heads is profitable: adjacent columns are known only then. The graph states its typical size.
  */
 function fixedDims(kernel: Kernel): readonly FixedDims[] {
   const split = kernel.tensors.find(({ layout }) => (parseLayoutName(layout.name).runs?.at(-1) ?? 1) > 1)

@@ -27,8 +27,8 @@ export interface TensorParam {
   /** Outputs only: the input that it updates in place. It equals the input except for some elements (see ir/update.ts). */
   readonly updates?: string
   /**
-   * Inputs only: a weight in every graph that uses the kernel. The kernel reads it through the read-only path and at any time, so
-   * programs in which a step writes it are refused (runtime/program_constants.ts). Never set for an op itself, which anyone may launch.
+   * Inputs only: a weight in every graph that uses the kernel. The kernel reads it through the read-only path and at any time, so programs in which a
+   * step writes it are refused (runtime/program_constants.ts). Never set for an op itself, which any program may launch.
    */
   readonly constant?: true
 }

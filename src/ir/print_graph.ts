@@ -1,4 +1,4 @@
-/** Printer of graphs, for people: one line per node, with the shapes and layouts of its outputs. */
+/** Printer of graphs in readable form: one line per node, with the shapes and layouts of its outputs. */
 import { type AttrValue, type Graph, type GraphNode, outputsOf, type ValueId } from './graph.js'
 import { printType } from './kernel.js'
 import { printShape } from './shape.js'

@@ -1,4 +1,4 @@
-/** Printer of matmul kernels, for people: prologues of the factors, the sums, and the epilogue. */
+/** Printer of matmul kernels in readable form: prologues of the factors, the sums, and the epilogue. */
 import { printKernel } from './print.js'
 import { factorParam, factorsOf, type MatmulKernel } from './product.js'
 

@@ -1,4 +1,4 @@
-/** Printer of template kernels, for people: the computation of the main loop, and the expressions in its slots. */
+/** Printer of template kernels in readable form: the computation of the main loop, and the expressions in its slots. */
 import { printExpr } from './print.js'
 import { printMatmul } from './print_product.js'
 import {

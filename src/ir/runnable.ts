@@ -100,7 +100,7 @@ const rootsOf = (stmt: Stmt): Root[] => {
 function compile(kernel: Kernel, precision: Precision): (bound: Bound) => Running {
   const roots = kernel.body.flatMap(rootsOf)
   const defined = kernel.body.flatMap((stmt) => constructOf(stmt).defines(stmt))
-  // The index of a step is set like a scalar, besides that of an element.
+  // The index of a step is set like a scalar, in addition to that of an element.
   const ofSteps = kernel.body.flatMap((stmt) => ('column' in stmt ? [stmt.index] : []))
   const values = [...kernel.rows.map(({ index }) => index), ...ofSteps, ...namesOf(defined, 'local')]
   const { text, names } = javascript(roots, { values, rows: namesOf(defined, 'row') }, precision)

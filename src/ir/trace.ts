@@ -13,7 +13,10 @@ export interface TracedText {
   readonly places: readonly (readonly string[])[]
 }
 
-/** Two characters of Unicode's private use area, which no name can contain. The JSON between them is hexadecimal, which no emitter takes for code. */
+/**
+ * Two characters of Unicode's private use area, which no name can contain. The JSON between them is hexadecimal, so that no emitter mistakes it for
+ * code.
+ */
 const [open, close] = ['\uE000', '\uE001'] as const
 const marks = new RegExp(`${open}([0-9a-f]*)${close}`, 'g')
 

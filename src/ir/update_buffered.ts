@@ -80,7 +80,7 @@ function formsOf(kernel: Kernel): readonly InRows[] {
   return [...(inRows ? [{ kernel, axis: kernel.rows.length }] : []), ...along.reverse()]
 }
 
-/** Converts a kernel of rows of one length to one of elements; undefined if it has more than named scalars besides. */
+/** Converts a kernel of rows of one length to one of elements; undefined if it has other statements than named scalars. */
 function overElements(kernel: Kernel): Kernel | undefined {
   const [first] = kernel.body.filter((s): s is StmtOf<'storeRow'> => s.kind === 'storeRow')
   if (first?.length.kind !== 'dim') return undefined

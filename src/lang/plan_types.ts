@@ -48,7 +48,7 @@ export interface Quantisation<V extends string> {
   readonly weightOnly?: readonly V[]
   /** Those of `values` that are stored as int8 only: nodes that need floats convert them back (`node.float`). */
   readonly only?: readonly NoInfer<V>[]
-  /** Inputs whose int8 form is supplied besides the float one (`input.int8`), and results of which both are returned. */
+  /** Inputs whose int8 form is supplied in addition to the float one (`input.int8`), and results of which both are returned. */
   readonly across?: readonly NoInfer<V>[]
   /** Layout of int8 weights; row-major if undefined. */
   readonly weights?: LayoutDecl

@@ -236,7 +236,8 @@ function compareResult(
 }
 
 /**
- * Finds unwritten elements of outputs. They are poisoned with NaN; where a body itself gives NaN, a second run over zeros shows whether it was written.
+ * Finds unwritten elements of outputs. They are poisoned with NaN; if a body itself yields NaN, a second run over zeros shows whether the element was
+ * written.
  * @returns a description of the first unwritten element
  */
 async function findUnwritten(

@@ -18,7 +18,7 @@ export interface ResultRule {
   readonly scale: number
   /** Number of times that this magnitude grows with the root of the length. */
   readonly roots: number
-  /** Change of an attention score when each of its terms changes independently, if queries or keys are rounded on the way. */
+  /** Change of an attention score when each of its terms changes independently, if queries or keys are rounded in between. */
   readonly rounded: Size | undefined
 }
 

@@ -100,8 +100,8 @@ export interface ToleranceQuery {
   /** Number of times that this magnitude grows with the root of the length, as sums of random terms do: 0 by default. */
   readonly roots?: number
   /**
-   * For attention whose queries or keys are rounded to storage on the way: change of a score of `length` terms when each of them changes by
-   * its own size. Absent if both lie in memory.
+   * Attention with queries or keys that are rounded to storage in between: change of a score of `length` terms when each of them changes by its own
+   * size. Absent if both lie in memory.
    */
   readonly rounded?: Omit<Size, 'degree'> | undefined
 }
@@ -210,7 +210,7 @@ export const betweenResults = ({ absolute, relative }: Tolerance): Tolerance => 
 })
 
 /**
- * Tolerance of a result with one part that may be rounded to storage on the way: cuBLASLt (13.0 in f16 and bf16) stores matmul result + residual
+ * Tolerance of a result with one part that may be rounded to storage in between: cuBLASLt (13.0 in f16 and bf16) stores matmul result + residual
  * before it adds a bias in some of its kernels, as the steps of an unfused graph store each of their results. One rounding, at the size of that part.
  */
 export const withStoredPart = ({ absolute, relative }: Tolerance, dtype: DType, part: number): Tolerance => ({

@@ -125,7 +125,7 @@ describe('blocks of quantised tensors', () => {
     const expected = [...Float32Array.from(made.flatMap(({ values }) => values))]
     expect(bytes).toHaveLength(made.length * blockTypes[name].bytes)
     expect([...decode('f32', fromBlocks(blockTypes[name], bytes))]).toEqual(expected)
-    // As rows of a file, and from an offset that is no multiple of 16 bits.
+    // Read as rows of a file, and from an offset that is not a multiple of 16 bits.
     const { values } = blockTypes[name]
     const dir = await mkdtemp(join(tmpdir(), 'heddle-blocks-'))
     try {

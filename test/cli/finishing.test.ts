@@ -16,7 +16,7 @@ const node = (argv: readonly string[]): Promise<{ exitCode: number; out: string;
     )
   })
 
-/** A project one of whose modules waits for ever. */
+/** A project with a module that waits forever. */
 beforeAll(async () => {
   root = await mkdtemp(join(tmpdir(), 'heddle-finishing-'))
   await mkdir(join(root, 'node_modules'))

@@ -85,7 +85,7 @@ it('reads an op with a changed body without its importers, and with them after a
   expect(parsed()).toEqual(['alone.ts'])
   await write('specs/alone.ts', op('alone', '(i.x(m) + 2) * 3', '// a line more'))
   expect(parsed()).toEqual(['alone.ts', 'uses.ts'])
-  // Code that looks like a body but is none affects every module that imports it.
+  // Code that resembles a body but is not one affects every module that imports it.
   const table = (by: number) => `const op = (name: string, given: { body: () => number }) => given.body()
 export const factor = op('factor', { body: () => ${by} })
 `

@@ -1,5 +1,5 @@
 /**
- * Graphs and plans of a project are read by running its `index.ts`; modules that fail and values that are no declarations are refused, and no file
+ * Graphs and plans of a project are read by running its `index.ts`; modules that fail and values that are not declarations are refused, and no file
  * is left.
  */
 import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'

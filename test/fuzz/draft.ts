@@ -23,7 +23,7 @@ export const empty: Context = { indices: [], numbers: [], rows: [] }
 
 /** Draws expressions over the names of the signature. */
 export class OpDraft extends Signature {
-  /** Leaves out discontinuous functions: if values are rounded on the way, the side of a jump is unknown. */
+  /** Leaves out discontinuous functions: if intermediate values are rounded, the side of a jump is unknown. */
   smooth = false
 
   /** Places of a dimension for an index that runs over it. */

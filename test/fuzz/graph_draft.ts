@@ -137,7 +137,7 @@ export class GraphDraft {
     return node
   }
 
-  /** The op of a node once more, for other values with the same number of axes. @throws for a node that is no op of them */
+  /** The op of a node once more, for other values with the same number of axes. @throws for a node that is not one of these ops */
   again(made: ValueDesc, reads: readonly { readonly value: ValueDesc }[]): ValueDesc {
     const of = this.nodes.find(({ name }) => name === made.name)
     const [first] = reads

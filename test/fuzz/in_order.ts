@@ -79,7 +79,7 @@ export function monoid(draft: OpDraft, body: Body): Body {
   const { random } = draft
   const own = monoidOf(draft)
   draft.monoids.push(own)
-  // The maximum with its index is no commutative monoid, and only a scan does not need one.
+  // The maximum with its index is not a commutative monoid, and only a scan does not need one.
   const isOrdered = own.fields.some(({ name }) => name === 'a' || name === 'at')
   const use = isOrdered || random.chance(0.5) ? 'scan' : 'reduce'
   const at = along(body)

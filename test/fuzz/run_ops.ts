@@ -16,7 +16,7 @@ export interface Subject {
 }
 
 export interface Failure extends Subject {
-  /** `wrong`, `fault` of a call, or a code that is no refusal. */
+  /** `wrong`, `fault` of a call, or a code that is not a refusal. */
   readonly kind: string
   readonly message: string
 }

@@ -1,4 +1,4 @@
-/** Instances of kernels: one for every choice of storage types, and of head sizes that pay to be known where columns interleave. */
+/** Instances of kernels: one for every choice of storage types, and of head sizes that are worth fixing where columns interleave. */
 import { describe, expect, it } from 'vitest'
 import { dim, i32, index } from '../../src/ir/build.js'
 import { allInstances, allTypes, instanceKey, resolveDType } from '../../src/ir/instance.js'

@@ -1,4 +1,4 @@
-/** Orders of matrices are found by evaluating layouts: each shipped one, its strides, and near misses that are none. */
+/** Orders of matrices are found by evaluating layouts: each shipped one, its strides, and near misses. */
 import { describe, expect, it } from 'vitest'
 import { readSpecsOrThrow } from '../../src/frontend/index.js'
 import { call, i32, index } from '../../src/ir/build.js'

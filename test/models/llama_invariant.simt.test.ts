@@ -14,7 +14,7 @@ const ids = goldenOf('smollm').text.input_ids
 const cases = lengths.map((length) => ({ inputIds: ids.slice(0, length) }))
 const shape = { invariant: 8, capacity: 144 } as const
 
-/** Sums of log-probabilities tell the bits of steps, one beam at a time. */
+/** Sums of log-probabilities reveal differences in single bits of steps, one beam at a time. */
 const stepsOf = async (model: Llama, options: LlamaGenerateOptions, given = cases): Promise<readonly unknown[]> =>
   (await model.generate(given, { rule: 'plain', maxNewTokens: 3, ...options })).map(({ beams }) => beams)
 

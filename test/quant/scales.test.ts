@@ -1,4 +1,4 @@
-/** Scales files and v3.0's lists: round trips, and a refusal for everything that is not one. */
+/** Scales files and v3.0's lists: round trips, and refusals of everything else. */
 import { describe, expect, it } from 'vitest'
 import { stepOf, stepsPerUnit } from '../../src/ir/int8_scale.js'
 import { formatAmaxList, parseAmaxList } from '../../src/quant/amax_list.js'

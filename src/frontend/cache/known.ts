@@ -155,7 +155,7 @@ export function knownSpecs(root: string, specs: string): KnownSpecs | undefined 
   return { ...wholeOf(trace), settings: trace.settings }
 }
 
-/** The TypeScript files below a folder, sorted; undefined if it is no folder, or has links, which a glob would follow. */
+/** The TypeScript files below a folder, sorted; undefined if it is not a folder, or has links, which a glob would follow. */
 function filesBelow(folder: string): string[] | undefined {
   if (statSync(folder, { throwIfNoEntry: false })?.isDirectory() !== true) return undefined
   const entries = readdirSync(folder, { recursive: true, withFileTypes: true })

@@ -142,7 +142,7 @@ function traced(opened: SpecProject, files: ReadonlyMap<string, FileRead>, stand
   }
 }
 
-/** True if a module affects only those that import it: it is no script, and augments no other module. */
+/** True if a module affects only those that import it: it is not a script, and augments no other module. */
 const isSeparable = (file: ts.SourceFile): boolean =>
   ts.isExternalModule(file) &&
   !file.isDeclarationFile &&

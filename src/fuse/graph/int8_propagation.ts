@@ -33,7 +33,7 @@ export class Int8Propagation {
     return this.named.get(last === undefined ? id : (this.#movedFrom(last) ?? id))
   }
 
-  /** Name of a reader that takes a moved value as floats, in any shape; undefined if all readers multiply or move it. */
+  /** Name of a reader that reads a moved value as floats, in any shape; undefined if all readers multiply or move it. */
   floatReader(id: ValueId): string | undefined {
     const seen = aliasesOf(this.#graph.nodes, id)
     const reader = this.#graph.nodes.find(

@@ -23,7 +23,7 @@ import { packName, unpackName } from '../../lang/step_names.js'
 import { packRows, unpackRows } from '../../std/index.js'
 import { mapInputs, pushValue, reshape, valueAt } from './edit.js'
 
-/** Inputs that a packed graph takes besides its own, under the names in the library's ops. */
+/** Additional inputs of a packed graph, under the names in the library's ops. */
 const given = { ...inputNames(unpackRows), ...inputNames(packRows) }
 type Placing = Exclude<keyof PackedRows, 'batch' | 'seq' | 'tokens'>
 

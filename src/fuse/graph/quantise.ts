@@ -246,7 +246,7 @@ class Quantiser {
     throw this.#refuse(name, `${name} multiplies ${written}, and its rows are not those that have a scale each`)
   }
 
-  /** Adds a matmul that takes its weight as int8 and the other operand as it is. */
+  /** Adds a matmul that reads its weight as int8 and the other operand unchanged. */
   #scaled(node: NodeOf<'matmul'>): void {
     const { name, a, b, out } = node
     const float = valueAt(this.#values, out)

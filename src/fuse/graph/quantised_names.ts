@@ -35,7 +35,7 @@ export function quantisedValue(graph: Graph, plan: string, name: string): ValueI
   return id
 }
 
-/** A matmul that takes only its weight as int8. @throws usage `plan.quantised` for another node */
+/** A matmul that reads only its weight as int8. @throws usage `plan.quantised` for another node */
 export function floatProduct(graph: Graph, plan: string, propagation: Int8Propagation, name: string): GraphNode {
   const node = findNode(graph, plan, 'weightOnly', name)
   const reason =

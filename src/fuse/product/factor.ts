@@ -46,7 +46,7 @@ export interface ComputedFactor {
   readonly axes: readonly string[]
 }
 
-/** @throws usage `plan.illegal` for members that are no such program */
+/** @throws usage `plan.illegal` for members that do not form such a program */
 export function deriveFactor(
   graph: Graph,
   group: string,

@@ -22,7 +22,7 @@ export interface LibraryEpilogue {
   readonly relu: boolean
 }
 
-/** @throws usage `plan.library` for a name that is no group of the plan */
+/** @throws usage `plan.library` for a name that is not a group of the plan */
 export function checkLibrary({ name, library = [], groups }: PlanDecl): void {
   const known = groups.map(({ kernel }) => kernel)
   const other = library.find((group) => !known.includes(group))

@@ -6,7 +6,7 @@ import { usageError } from '../../errors.js'
 import type { GraphNode, NodeOf } from '../../ir/graph.js'
 import type { PlanDecl } from '../../lang/plan.js'
 
-/** @throws usage `plan.tuned` for a name that is no group of the plan, or whose groups are the library's alone */
+/** @throws usage `plan.tuned` for a name that is not a group of the plan, or whose groups are the library's alone */
 export function checkTuned({ name, library = [], tuned = [], groups }: PlanDecl): void {
   const known = groups.map(({ kernel }) => kernel).filter((group) => !library.includes(group))
   const other = tuned.find((group) => !known.includes(group))

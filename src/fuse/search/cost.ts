@@ -155,7 +155,7 @@ function kernelCost(graph: Graph, node: NodeOf<'op'>, derived: Kernel | Template
   return price({ bytesRead, bytesWritten, flops, rereads }, pricing, arithmetic)
 }
 
-/** Arithmetic of a matmul besides multiplying floats. */
+/** Arithmetic of a matmul other than multiplying floats. */
 interface Arithmetic {
   /** Work of factors that a matmul computes. */
   readonly computed?: ComputedWork

@@ -33,7 +33,7 @@ export function graphOf(plan: PlanDecl, graphs: Graphs): Graph {
   return found.graph
 }
 
-/** The result of applying a plan to its graph, without the groups on the way, which only their check needs. */
+/** The result of applying a plan to its graph, without the intermediate groups, which only their check needs. */
 export type Applied = Omit<PlannedGraph, 'groups' | 'moved'>
 
 /** A plan with groups, and its result where that was needed to find other plans. */
@@ -65,7 +65,7 @@ interface Resolving {
   readonly memo?: Memo
 }
 
-/** Resolves plans, with the results on the way: applying a plan is most of the work. A plan that is refused comes with the reason. */
+/** Resolves plans, with intermediate results: applying a plan is most of the work. A refused plan has the reason. */
 export function resolveAndApply(
   plans: readonly PlanDecl[],
   graphs: Graphs,

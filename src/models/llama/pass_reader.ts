@@ -24,7 +24,7 @@ export interface ReaderConfig {
   readonly dtype: FloatType
 }
 
-/** Requested outputs of a pass, besides filling the caches. */
+/** Requested outputs of a pass, which fills the caches in any case. */
 export interface PassRequest {
   /** Tokens to return outputs of, by index in the pass. */
   readonly wanted: readonly number[]

@@ -5,7 +5,7 @@ import { nameHint } from '../../runtime/api/names.js'
 /** Every name of an options type. A missing or extra name is a type error. */
 export type NamesOf<Options> = Readonly<Record<keyof Options, true>>
 
-/** @throws usage `run.option` if `given` is not an object or has a name that `who` does not take */
+/** @throws usage `run.option` if `given` is not an object or has a name that `who` does not accept */
 export function expectOptions(who: string, names: Readonly<Record<string, true>>, given: unknown): void {
   if (typeof given !== 'object' || given === null || Array.isArray(given)) {
     const what = given === null ? 'null' : Array.isArray(given) ? 'an array' : `a ${typeof given}`

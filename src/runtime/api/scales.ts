@@ -12,7 +12,7 @@ import { typeName } from './tensor.js'
 /** Scales of a program: by application, then by node or input of its graph. Scales of a graph: by node or input. */
 export type Scales = Readonly<Record<string, number>> | Readonly<Record<string, Readonly<Record<string, number>>>>
 
-/** Returns the lookup of scales. @throws usage `load.scales` if the option is no record; the lookup throws it for an invalid or missing scale */
+/** Returns the lookup of scales. @throws usage `load.scales` if the option is not a record; the lookup throws it for an invalid or missing scale */
 export function scalesOf(declared: Declared, plan: string, given: unknown): Amax {
   const { name, kind } = declared
   const all = recordOf(declared, 'scales', given)

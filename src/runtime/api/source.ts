@@ -149,7 +149,7 @@ function choose(declared: Declared, options: SourceOptions): ChosenPlan {
         return graph === undefined ? [] : [{ graph, types: { ...types, ...Object.fromEntries(resolved) } }]
       })
     } catch (error) {
-      // A plan under which this model does not compile is no candidate.
+      // A plan under which this model does not compile is not a candidate.
       if (error instanceof HeddleError) return undefined
       throw error
     }

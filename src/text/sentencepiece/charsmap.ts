@@ -42,7 +42,7 @@ export function charsmapOf(blob: Uint8Array, refuse: Refuse): Charsmap {
         const byte = bytes[i] ?? 0
         node ^= byte
         const found = unit(node)
-        // The zero at the end of a text is no byte of a rule.
+        // The zero at the end of a text does not belong to a rule.
         if (byte === 0 || (found & labelBits) >>> 0 !== byte) break
         node ^= offset(found)
         if ((found & 0x100) !== 0) rules.push({ bytes: i + 1 - at, text: textAt(texts, unit(node) & valueBits) })

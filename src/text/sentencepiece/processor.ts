@@ -10,7 +10,7 @@ export interface PieceProcessor {
    * @param blankInFront true to prefix the text with a blank; the model's setting by default
    */
   pieces(text: string, blankInFront?: boolean): readonly string[]
-  /** Text of pieces. A string that is no piece of the model is copied unchanged. */
+  /** Text of pieces. A string that is not a piece of the model is copied unchanged. */
   text(pieces: readonly string[]): string
 }
 

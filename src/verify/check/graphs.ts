@@ -161,7 +161,7 @@ function dimsOf({ planned, facts }: GraphSubject, sizes: readonly number[]): Num
   return constrained(dims, facts, longestRagged)
 }
 
-/** Values of a graph's attributes: multiples of a quarter for floats, and the default of the op that takes it for an integer. */
+/** Values of a graph's attributes: multiples of a quarter for floats, and the op's default for an integer. */
 function attrsOf({ attrs, nodes }: Graph, ops: GraphStage['ops']): Numbers {
   const taken = nodes.flatMap((node) => {
     if (node.kind !== 'op') return []

@@ -1,4 +1,4 @@
-/** Extents of calls, runs and graphs that the facts of an op tell, and those that facts deny. */
+/** Extents of calls, runs and graphs that follow from the facts of an op, and those that contradict them. */
 import { describe, expect, it } from 'vitest'
 import { printShape } from '../../../src/ir/shape.js'
 import { graph } from '../../../src/lang/graph.js'

@@ -1,4 +1,4 @@
-/** Variants of attention as one kernel each, against scores, weights and averages written down once in doubles. */
+/** Variants of attention as one kernel each, against a single reference of scores, weights and averages in doubles. */
 import type { AnyTensor } from '../../../src/runtime/api/index.js'
 import { graphs } from '../../projects/attention/specs/index.js'
 import { at, claim, drawn, f32, i32, indices, largestOf, type Reference, sumOf } from './claims.js'

@@ -121,7 +121,7 @@ const careful: Reference = async (device) => {
   return [claim('y', y, rowsOf(x, n).map(sumOf), plain, { class: 'elementwise' })]
 }
 
-/** A sum of silu(x) between two bounds; on the way out times sqrt(1 + |silu(x)|). */
+/** A cumulative sum of silu(x), clamped between two bounds, times sqrt(1 + |silu(x)|). */
 const bounded: Reference = async (device) => {
   const x = drawn(m * n, 5)
   const { y } = await device.call(boundedWalk, { x: f32(shape, x) })

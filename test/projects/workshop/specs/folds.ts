@@ -60,7 +60,7 @@ export const movingAverage = op('moving_average', {
     },
 })
 
-/** A cumulative sum clamped between two bounds, and the largest deviation of the row from its mean on the way. */
+/** A cumulative sum of silu(x), clamped between two bounds, times sqrt(1 + |silu(x)|). */
 export const boundedWalk = op('bounded_walk', {
   dims: ['m', 'n'],
   types,
