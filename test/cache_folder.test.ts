@@ -46,7 +46,7 @@ test('it is refused if it belongs to another user', () => {
   const folder = join(work, 'theirs')
   mkdirSync(folder)
   const me = process.geteuid?.() ?? 0
-  // Root gives it away; anybody else is taken for another.
+  // Root can change the owner of the folder; any other user is mocked as another one.
   if (me === 0) chownSync(folder, 4242, 4242)
   else vi.spyOn(process, 'geteuid').mockReturnValue(me + 1)
   expect(() => at(folder)).toThrow(

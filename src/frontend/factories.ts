@@ -1,7 +1,7 @@
 /**
- * Factories are functions that create ops, such as `const scaled = (name: string, by: number) => op(name, { ... })`. An op is then a call: `export
- * const half = scaled('half', 0.5)`. Such a function declares constants and returns `op(...)`, or calls another factory; it is not run. While an op
- * is read, the parameters stand for the arguments of the call that creates it.
+ * Factories are functions that create ops: `const scaled = (name: string, by: number) => op(name, { ... })`, called as in `scaled('half', 0.5)`. Such
+ * a function declares constants and returns `op(...)`, or calls another factory; it is not run. While an op is read, the parameters stand for the
+ * arguments of the call that creates it.
  */
 import {
   type ArrowFunction,

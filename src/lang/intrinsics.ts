@@ -145,9 +145,9 @@ function makeRow(length: number, value: Row | Mask): Row | Mask {
 export const row: MakeRow & Branded<'row', 'row'> = Object.assign(makeRow, { heddle: { kind: 'row', name: 'row' } as const })
 
 /**
- * The inclusive prefix sums of a row: element `c` of `scan(n, (c) => x(m, c))` is the sum of elements 0 to c. With `ends` such a scan, the
- * sum of those before c is `ends(c) - x(m, c)`, that of all is `sum`. On a device, threads combine floats in an order that depends
- * on the row's length only. An element read at another position than the index of its loop is summed again there.
+ * The inclusive prefix sums of a row: element `c` of `scan(n, (c) => x(m, c))` is the sum of elements 0 to c. With `ends` such a scan, the sum of
+ * those before c is `ends(c) - x(m, c)`, that of all is `sum`. On a device, threads combine floats in an order that depends on the row's length only.
+ * An element that is read at a position other than the index of its loop is summed again there.
  */
 export const scan: ((length: number, value: Row) => Row) & Branded<'scan', 'sum'> = Object.assign(
   (length: number, value: Row): Row => {

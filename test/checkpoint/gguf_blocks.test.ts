@@ -1,4 +1,4 @@
-/** Blocks of quantised tensors, packed here by hand from their numbers: reading gives the values of these numbers, in float64, rounded once. */
+/** Blocks of quantised tensors, packed here by hand from their numbers: reading yields the values of these numbers, in float64, rounded once. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

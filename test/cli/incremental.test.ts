@@ -1,6 +1,6 @@
 /**
- * After each edit, `gen` with its cache gives the same as without one, and writes nothing else: edits of a body, a module that others import, a
- * layout, a plan, a graph, a configuration. In one process, like `watch`.
+ * After each edit, `gen` with its cache writes the same as without one, and nothing else: edits of a body, a module that others import, a layout, a
+ * plan, a graph, a configuration. In one process, like `watch`.
  */
 import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

@@ -52,7 +52,7 @@ function inOrder(order: (typeof orders)[number]): OpenSubject {
   return { ...subject, library }
 }
 
-/** The orders that give the same memory as forward, including guard bands, if the results are right. */
+/** Orders that must leave the same memory as forward order, including guard bands, if the results are right. */
 async function agreeing(test: Case): Promise<string[]> {
   const blocks: Buffer[] = []
   const result = await runCase(inOrder('forward'), test, (block) => blocks.push(Buffer.from(block)))

@@ -46,7 +46,7 @@ function tablesOf(page: string): Table[] {
     })
 }
 
-/** Kernels and matmuls of a planned graph, by the names that the guide gives them. */
+/** Kernels and matmuls of a planned graph, by their names in the guide. */
 const launched = ({ nodes }: Graph): string[] =>
   nodes.flatMap((node) => (node.kind === 'view' ? [] : [node.kind === 'op' ? node.op.replace(/^std\./, '') : node.name]))
 

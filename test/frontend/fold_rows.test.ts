@@ -147,7 +147,7 @@ describe('a fold that carries a row', () => {
   })
 })
 
-/** Numbers that a seed gives, of [0, 1). */
+/** Numbers in [0, 1), determined by a seed. */
 function random(seed: number): () => number {
   let state = seed
   return () => {

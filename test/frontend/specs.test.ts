@@ -1,4 +1,4 @@
-/** Every shipped op: its kernel in the interpreter gives exactly the results of its body in Node, on random small shapes. */
+/** Every shipped op: its kernel in the interpreter yields exactly the results of its body in Node, on random small shapes. */
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'

@@ -64,7 +64,7 @@ function attrsOf({ attrs }: Graph, seed: string): Record<string, number> {
   return Object.fromEntries(attrs.map((name) => [name, value(name)]))
 }
 
-/** Weights and padded inputs of a prepared graph by name. Scales of weights give results of about 1. */
+/** Weights and padded inputs of a prepared graph by name. Weights are scaled so that results are about 1. */
 function dataOf(prepared: Graph, named: Readonly<Record<string, ValueId>>, seed: string): Values {
   return Object.fromEntries(
     Object.entries(named).map(([name, id]) => {

@@ -1,6 +1,6 @@
 /**
- * Faults planted into passes of derivation: each must give a wrong kernel for one of the random graphs, and be found. A fault that no graph
- * shows means that the graphs are too tame.
+ * Faults planted into passes of derivation: each must cause a wrong kernel for one of the random graphs, and be found. A fault that no graph shows
+ * means that the graphs are too tame.
  */
 import { describe, expect, it, vi } from 'vitest'
 import type { Roles } from '../../src/fuse/attention/roles.js'

@@ -133,7 +133,7 @@ describe('folds of LLaMA layers', () => {
         found.get(id) ?? [],
         Array.from(plain.get(id) ?? []).map((value, at) => value / (factors[at % factors.length] ?? Number.NaN)),
       )
-      // The twin: with one maker left alone, the result is another.
+      // The twin: if one producer is left unscaled, the result differs.
       const [maker] = fold.makers
       const wrong = valuesOf(
         of,

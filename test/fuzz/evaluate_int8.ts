@@ -43,7 +43,7 @@ export function byRows(held: Held): Held {
     const high = most((x) => Math.max(Math.abs(x.lo), Math.abs(x.hi)))
     const middle = most((x) => Math.abs(x.v))
     if (high === 0) return row.map(() => exact(0))
-    // A largest magnitude that may be nearly zero gives no information.
+    // A largest magnitude that may be nearly zero implies nothing.
     if (low < high / 2) return row.map(({ v }) => unknown(v))
     return row.map((x): Val => {
       const made = kept(x, [largest / high, largest / low], middle / largest)

@@ -145,7 +145,7 @@ export const layoutModule = `import { idiv, layout } from 'heddle'\n${Object.val
 
 const identifier = /[A-Za-z_]\w*/g
 
-/** A module that declares the op and exports it by the name that `exportName` gives. */
+/** A module that declares the op and exports it by the name that `exportName` returns. */
 export function printOp(op: OpDesc): string {
   const used = new Set(['op', 'tensor'])
   const monoids = op.monoids.map((each) => printMonoid(each, used)).join('')

@@ -125,7 +125,7 @@ it('numbers of four bits are as large as those are: scores of them err by more, 
   expect(scaleOf({ key: call('mul', number, gain) })).toBeCloseTo(size, 1)
   expect(scaleOf({ value: call('mul', number, gain) })).toBeCloseTo(2 * size, 1)
   expect(scaleOf({ key: call('mul', number, gain), value: call('mul', number, gain) })).toBeCloseTo(2 * size ** 2, -1)
-  // Their twin: the magnitude of an index gives no information about the elements it selects.
+  // Their twin: the magnitude of an index implies nothing about the elements that it selects.
   const place = toFloat({ kind: 'load', type: 'i32', tensor: 'q', indices: [b, h, c] })
   expect(scaleOf({ key: call('mul', place, gain) })).toBeUndefined()
 })

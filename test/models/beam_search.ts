@@ -1,6 +1,6 @@
 /**
- * Beam searches over a tiny random Markov model: the loop around a step's graph, and the rules written out over lists of hypotheses. The
- * loop knows nothing of how a step is computed, so bodies and kernels run in it alike.
+ * Beam searches over a tiny random Markov model: the loop around a step's graph, and the rules written out over lists of hypotheses. The loop does
+ * not depend on the computation of a step, so both bodies and kernels run in it.
  */
 import { beamStep, beamStepDiverse, beamStepHf } from '../../specs/graphs/beam.js'
 import type { HostTensor } from '../../src/ir/evaluate.js'

@@ -1,7 +1,7 @@
 /**
- * BERT written out over one sequence under a mask, in double precision, from the tensors of a checkpoint by their own names, with the rule of
- * Hugging Face: the score of a removed key is a number below all others, so a query without a key gives the mean of all values. It shares nothing
- * with the code under test: no graphs, no ops, no name tables.
+ * BERT written out over one sequence under a mask, in double precision, from the tensors of a checkpoint by their own names, with the rule of Hugging
+ * Face: the score of a removed key is a number below all others, so a query without a key yields the mean of all values. It shares nothing with the
+ * code under test: no graphs, no ops, no name tables.
  */
 import type { StoredTensor } from '../../src/checkpoint/safetensors.js'
 import { erf } from '../../src/ir/erf.js'

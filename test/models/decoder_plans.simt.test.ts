@@ -1,6 +1,6 @@
 /**
- * A decoder layer on simt, several steps in sequence with caches that stay on the device: every plan gives the same results as the unfused graph, for
- * every storage type, head size and number of beams, regardless of the contents of undecoded positions.
+ * A decoder layer on simt, several steps in sequence with caches that stay on the device: every plan computes the same results as the unfused graph,
+ * for every storage type, head size and number of beams, regardless of the contents of undecoded positions.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { decoderLayers } from '../../specs/graphs/decoder_layer.js'

@@ -1,4 +1,4 @@
-/** Texts and pairs give the ids and types of HF's tokenizers, with the same truncation. */
+/** Texts and pairs are encoded to the ids and types of HF's tokenizers, with the same truncation. */
 import { describe, expect, it } from 'vitest'
 import { tokenIds } from '../../src/cli/token_ids.js'
 import { readBertConfig } from '../../src/models/encoder/config.js'

@@ -259,7 +259,7 @@ describe('GGUF tokenizers', () => {
     const bytes = Array.from({ length: 256 }, (_, byte) => `<0x${byte.toString(16).toUpperCase().padStart(2, '0')}>`)
     const words = ['▁', 'h', 'e', 'l', 'o', 'he', 'll', 'hell', 'hello', 'el', '▁h', '▁hello', 'lo']
     const tokens = ['<unk>', '<s>', '</s>', ...bytes, ...words]
-    // "el" merges before "he", "ll" and "lo": these would give "hello" otherwise.
+    // "el" merges before "he", "ll" and "lo": these would form "hello" otherwise.
     const score = (token: string): number => (token === 'el' ? -1 : -2 - words.indexOf(token))
     const metadata = (scores: readonly number[]) =>
       new Map<string, string | number | boolean | readonly string[] | readonly number[]>([

@@ -1,6 +1,6 @@
 /**
- * Malicious files and options: each gives a result or a typed error that names the fault. Nothing hangs, no error is unclear, and no meaningless
- * value passes as a result. The seeds are fixed; `numRuns` gives larger counts.
+ * Malicious files and options: each leads to a result or a typed error that names the fault. Nothing hangs, no error is unclear, and no meaningless
+ * value passes as a result. The seeds are fixed; `numRuns` sets larger counts.
  */
 import { execFileSync } from 'node:child_process'
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'

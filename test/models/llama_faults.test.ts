@@ -1,6 +1,6 @@
 /**
  * Known faults of LLaMA implementations, planted one by one into the bodies of the programs: the comparison with HF's logits must notice each.
- * Without a fault, the unchanged bodies give HF's logits.
+ * Without a fault, the unchanged bodies compute HF's logits.
  */
 import { exp, idiv, maximum, op, row, rsqrt, sqrt, sum, tensor } from 'heddle'
 import { describe, expect, it } from 'vitest'

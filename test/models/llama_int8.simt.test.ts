@@ -101,7 +101,7 @@ describe('a folder of int8 weights', () => {
         opened.close()
         expect([opened.model.plan, opened.planReason]).toEqual([plan, expect.stringMatching(reason)])
       }
-      // The twin: int8 made from the same floats has other integers.
+      // The twin: int8 quantised from the same floats has other integers.
       const again = await withChanged('phi3', floatsOf, 'best-llama-int8w', score)
       expect(distance(again, weights)).toBeGreaterThan(10 * logitTolerance.relative)
     } finally {

@@ -18,7 +18,7 @@ export interface Texts {
   cached(row: number, tokens: number): Promise<readonly (readonly number[])[]>
   /** Reads the first tokens of a row, as prompts are. */
   read(row: number, ids: readonly number[]): Promise<void>
-  /** Reads tokens into a row from a position on, in one pass, and gives the logits of the last. */
+  /** Reads tokens into a row from a position on, in one pass, and returns the logits of the last. */
   append(row: number, first: number, ids: readonly number[]): Promise<readonly number[]>
   /**
    * A run of steps after prompts that are cached except for the last token, ignoring ends; returns the tokens of each row. A row without a prompt

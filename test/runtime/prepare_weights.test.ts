@@ -89,7 +89,7 @@ describe('prepareWeights', () => {
     expect(await numbers(made['q+k:int8:row'])).toEqual(await numbers(prepare()['q+k:int8:row']))
     expect(await numbers(made['q+k:steps:0.5'])).toEqual(await numbers(prepare()['q+k:steps:0.5']))
     expect(made['q+k']?.dtype).toBe('f16')
-    // The twin: from f16 values the steps are others.
+    // The twin: scales of f16 values differ.
     const rounded = { ...tensors('f32') }
     for (const [name, { data }] of Object.entries(tensors('f16'))) {
       rounded[name] = { dtype: 'f32', shape: [rows, columns], data: encode('f32', Float32Array.from(decode('f16', data))) }
@@ -141,7 +141,7 @@ describe('prepareWeights', () => {
       const index = { [layout.axes[0] ?? '']: Math.floor(i / columns), [layout.axes[1] ?? '']: i % columns }
       expect(stored[layout.offset(index, { [layout.axes[0] ?? '']: rows, [layout.axes[1] ?? '']: columns })]).toBe(value)
     }
-    // The twin: maxima of the weights themselves change nothing.
+    // The twin: maxima equal to those of the weights change nothing.
     const same = prepareWeights([application], tensors('f16'), layouts, tensors('f32'), { maxima: { q: own('q') } })
     expect(await numbers(same['q+k:int8:row'])).toEqual(await numbers(prepare()['q+k:int8:row']))
   })

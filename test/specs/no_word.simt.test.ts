@@ -1,6 +1,6 @@
 /**
- * NaN logits on the simt device: no token is chosen, and the next step gives NaN when it looks one up. A copy of the embedding that treats such an id
- * as a token gives its numbers.
+ * NaN logits on the simt device: no token is chosen, and the next step computes NaN when it looks one up. A copy of the embedding that treats such an
+ * id as a token gives its numbers.
  */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'

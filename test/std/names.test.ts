@@ -1,4 +1,4 @@
-/** The passes and later stages know no op, input, result or node of the specs by name. */
+/** Passes and later stages do not refer to any op, input, result or node of the specs by name. */
 import { Project } from 'ts-morph'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { namesIn, specNames } from './names.js'

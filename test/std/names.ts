@@ -1,5 +1,5 @@
 /**
- * Finds places where a pass knows an op, an input or a node of the shipped specs by name. Words that the TypeScript compiler checks against a
+ * Finds code in which a pass refers to an op, an input or a node of the shipped specs by name. Words that the TypeScript compiler checks against a
  * closed set, such as kinds of statements and intrinsics, are no names; only strings in places for arbitrary strings count.
  */
 import { Node, type Project, type SourceFile, SyntaxKind, ts } from 'ts-morph'
@@ -55,7 +55,7 @@ function isFree(node: Node, checker: ts.TypeChecker): boolean {
 /** True if a property is one of any name: of a record, not of a declared type. */
 const isIndexed = (name: Node): boolean => name.getSymbol() === undefined
 
-/** The names of specs that a file knows. */
+/** The names of specs that a file refers to. */
 export function namesIn(file: SourceFile, project: Project): readonly Found[] {
   const checker = project.getTypeChecker().compilerObject
   const found: Found[] = []

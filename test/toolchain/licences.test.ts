@@ -22,6 +22,6 @@ test('every package in the portable file has its licence text', () => {
   const texts = readFileSync(join(packageRoot(), 'dist', 'portable-licences.txt'), 'utf8')
   expect(imported).toEqual(expect.arrayContaining(['execa', 'handlebars', 'zod']))
   expect(lacking(texts)).toEqual([])
-  // The twin: one that is left out is missed.
+  // The twin: a package that is left out is reported as missing.
   expect(lacking(texts.replace(/^zod$/m, ''))).toEqual(['zod'])
 })

@@ -1,7 +1,7 @@
 /**
- * Storage of edges. A plan may give the result of a node another float type than the model's, such as float32 for a residual, or a layout. Bodies
- * compute in float32 regardless of the storage type, and do not depend on layouts, so every derived kernel accepts such an edge. A node that remains
- * an op of its own does not, since its signature fixes both. Runs before nodes are grouped.
+ * Storage of edges. A plan may store the result of a node in another float type than the model's, such as float32 for a residual, or in a layout.
+ * Bodies compute in float32 regardless of the storage type, and do not depend on layouts, so every derived kernel accepts such an edge. A node that
+ * remains an op of its own does not, since its signature fixes both. Runs before nodes are grouped.
  */
 import { usageError } from '../../errors.js'
 import { type Graph, inputsOf, outputsOf, type ValueId } from '../../ir/graph.js'

@@ -46,7 +46,7 @@ export function judge(drawn: Case, change: (planned: PlannedGraph) => PlannedGra
     for (const group of planned.groups) checkDerived(group, ops)
   } catch (error) {
     if (!(error instanceof HeddleError) || error.code !== 'plan.meaning') throw error
-    // Bodies that give NaN for every input cannot be checked: the only valid reason of a refusal here.
+    // Bodies that yield NaN for every input cannot be checked: the only valid reason of a refusal here.
     if (error.message.includes('give no finite number')) return { kind: 'refused', reason: 'plan.meaning: no finite number' }
     return { kind: 'wrong', how: error.message }
   }

@@ -1,4 +1,4 @@
-/** Tokenizers of folders that have SentencePiece models alone: Marian's, Pegasus' and LLaMA's, with the ids that Hugging Face gives. */
+/** Tokenizers of folders that have SentencePiece models alone: Marian's, Pegasus' and LLaMA's, with the ids of Hugging Face. */
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'

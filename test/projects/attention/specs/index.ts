@@ -202,7 +202,7 @@ const variants: Readonly<Record<string, Variant>> = {
   },
 }
 
-/** Subscripts with the sequence before the heads, as projections give them. */
+/** Subscripts with the sequence before the heads, like the results of projections. */
 const attend = (name: string, { keyHeads = 'h', before, between, behind, reads }: Variant) =>
   graph(`attend_${name}`, {
     inputs: {

@@ -1,4 +1,4 @@
-/** Scatter-adds: each element gathers its contributions in index order, so every run gives the same bits. */
+/** Scatter-adds: each element gathers its contributions in index order, so every run computes the same bits. */
 import { argsort, op, row, sum, tensor } from 'heddle'
 
 const types = { T: ['f32', 'f16', 'bf16'] } as const
@@ -28,7 +28,7 @@ export const binCount = op('bin_count', {
     (b) => ({ count: sum(t, (i) => (ids(i) === b ? 1 : 0)), weights: sum(t, (i) => (ids(i) === b ? weight(i) : 0)) }),
 })
 
-/** Writes elements to the indices of a permutation: sorting a permutation gives its inverse. */
+/** Writes elements to the indices of a permutation: sorting a permutation yields its inverse. */
 export const putBack = op('put_back', {
   dims: ['m', 'n'],
   types,
