@@ -1,6 +1,6 @@
 /**
- * Times decoding as a caller of the pipeline sees it: keys and values of a given memory, then a number of steps, with tokens chosen on the device.
- * There are no end ids, so every run takes all steps. Timings of the plans of a batch are interleaved.
+ * Times decoding from the perspective of a caller of the pipeline: keys and values of a given memory, then a number of steps, with tokens chosen on
+ * the device. There are no end ids, so every run takes all steps. Timings of the plans of a batch are interleaved.
  */
 import { layouts } from '../../specs/index.js'
 import type { FloatType } from '../checkpoint/convert.js'

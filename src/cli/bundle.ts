@@ -20,7 +20,7 @@ import { keysOfModel } from './selection.js'
 
 export interface BundleOptions {
   readonly model?: readonly string[] | undefined
-  /** Exports for PyTorch to add, as test/peers/make_exports.ts writes them. */
+  /** Exports for PyTorch to add, written by test/peers/make_exports.ts. */
   readonly exports?: string | undefined
   /** Plan whose kernels for the models are packed, in a project with its own kernels. */
   readonly plan?: string | undefined

@@ -29,7 +29,7 @@ const processHost: CliHost = {
 
 type Verb = (context: () => CliContext) => CommandUnknownOpts
 
-/** Verbs by group, as the help shows them. Each is loaded on demand: loading all takes longer than a small project's `gen`. */
+/** Verbs by group, in the order of the printed help. Each is loaded on demand: loading all takes longer than a small project's `gen`. */
 const groups: Readonly<Record<string, Readonly<Record<string, () => Promise<Verb>>>>> = {
   'Write kernels:': {
     init: async () => (await import('./init.js')).initCommand,

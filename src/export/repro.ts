@@ -175,7 +175,7 @@ type Stored = readonly [name: string, tensor: FileTensor, data: Uint8Array]
 const fileOf = (tensors: readonly Stored[]): Uint8Array =>
   Buffer.concat([safetensorsHeader(tensors.map(([name, tensor]) => [name, tensor])), ...tensors.map(([, , data]) => data)])
 
-/** Inputs as they are stored. An input in a layout other than row-major is a list of its buffer's elements, padding included. */
+/** Stored inputs. An input in a layout other than row-major is a list of its buffer's elements, padding included. */
 function inputsOf({ placed, before }: PreparedCase): readonly Stored[] {
   const inputs = placed.filter(({ buffer }) => buffer.access === 'in')
   return inputs.map(({ buffer, shape, offset, bytes }) => {

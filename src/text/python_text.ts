@@ -18,7 +18,7 @@ function floatText(value: number): string {
 
 const escapes: Readonly<Record<string, string>> = { '\\': '\\\\', '\n': '\\n', '\r': '\\r', '\t': '\\t' }
 
-/** A string as `repr` writes it: in single quotes, unless it has single and no double ones. */
+/** A string in the format of `repr`: in single quotes, unless it has single and no double ones. */
 function quoted(text: string): string {
   const quote = text.includes("'") && !text.includes('"') ? '"' : "'"
   // biome-ignore lint/suspicious/noControlCharactersInRegex: those are what repr escapes

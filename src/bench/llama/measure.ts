@@ -1,7 +1,7 @@
 /**
- * Times LLaMA-like models as a caller of the pipeline sees them. Prompts are processed in its passes. Steps are whole iterations of its loop:
- * eight steps per replay, tokens chosen on the device, and a check for ended texts after each replay while the next one runs. Caches are
- * filled to the context by processing tokens. No text ends before its steps are done.
+ * Times LLaMA-like models from the perspective of a caller of the pipeline. Prompts are processed in its passes. Steps are whole iterations of its
+ * loop: eight steps per replay, tokens chosen on the device, and a check for ended texts after each replay while the next one runs. Caches are filled
+ * to the context by processing tokens. No text ends before its steps are done.
  */
 import { usageError } from '../../errors.js'
 import { runsAhead } from '../../models/llama/ahead.js'

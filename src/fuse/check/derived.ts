@@ -3,7 +3,7 @@
  * of derivation, such as a swapped index or a dropped term, shows here, and the plan is refused before any source is generated.
  *
  * Attention has a special rule: a query with all keys masked yields zeros, where a body would yield NaN or the mean of the masked values. The
- * composition gets that rule too, where all scores that its softmax reads are below every unmasked score.
+ * composition applies that rule too if all scores that its softmax reads are below every unmasked score.
  */
 import { createHash } from 'node:crypto'
 import { HeddleError, usageError } from '../../errors.js'

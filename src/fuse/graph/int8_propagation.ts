@@ -82,7 +82,7 @@ export class Int8Propagation {
     return kernel === undefined || moved === undefined ? undefined : { kernel, moved }
   }
 
-  /** Name of the weight that a value is. */
+  /** Name of a weight by its value; undefined for other values. */
   weightName(id: ValueId): string | undefined {
     return Object.entries(this.#graph.weights).find(([, value]) => value === id)?.[0]
   }

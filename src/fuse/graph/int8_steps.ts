@@ -43,7 +43,7 @@ export class Int8Steps {
     return { attrs: [...this.#attrs], scales: this.#known }
   }
 
-  /** The attribute that is a scale of a quantised value, by the value's calibration site. */
+  /** Attribute with the scale of a quantised value, by the value's calibration site. */
   scale(as: ScaleForm, name: string): { readonly attr: string } {
     const site = siteOf(this.#graph, name)
     const attr = as === 'inverse' ? inverseName(site) : stepName(site)

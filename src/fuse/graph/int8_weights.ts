@@ -31,7 +31,7 @@ export class Int8Weights {
   }
 
   /**
-   * The scales of a matmul's weight, times an attribute where that is given; the weight becomes int8.
+   * The scales of a matmul's weight, times an attribute, if given; the weight becomes int8.
    * @throws usage `plan.quantised` for a weight that is multiplied by values of different scales or is read as floats too, and where its rows are
    * not the matmul's columns
    */

@@ -58,7 +58,7 @@ function ops(candidates: Candidates, names: readonly string[], kernel: PlannedKe
   return [...new Set(candidates.find(names).map((node) => (node.kind === 'op' ? kernelName(node.op) : 'matmul')))]
 }
 
-/** The kernel as derived under another name of its group. */
+/** The kernel that is derived under another name of its group. */
 function renamed(kernel: PlannedKernel, name: string): PlannedKernel {
   if (!isTemplate(kernel)) return { ...kernel, name }
   switch (kernel.kind) {

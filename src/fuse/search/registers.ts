@@ -1,6 +1,6 @@
 /**
- * Decides whether a fused row program still keeps its rows in registers, for the cost model: values that several passes over a row use are kept,
- * and where they do not fit every pass reads the row again. The numbers are those of src/schedule/rules.ts, which comes after this folder; a test
+ * Estimates for the cost model whether the rows of a fused row program fit in registers: values that several passes over a row use are kept, and
+ * where they do not fit every pass reads the row again. The numbers are those of src/schedule/rules.ts, which comes after this folder; a test
  * compares the two.
  */
 import type { Looped } from '../../ir/constructs/construct.js'

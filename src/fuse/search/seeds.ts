@@ -57,7 +57,7 @@ function shells(
   }
 }
 
-/** True if a node stores elements of its input unchanged, or a constant where a condition says so. */
+/** True if a node stores elements of its input unchanged, or a constant under a condition. */
 function moves(ops: ReadonlyMap<string, Kernel>, node: ActiveNode): boolean {
   const body = node.kind === 'op' ? (ops.get(node.op)?.body ?? []) : []
   const [stmt] = body

@@ -9,7 +9,10 @@ import { placeUpdates, UpdateConflict } from '../../ir/update.js'
 import { freeNames, substitute, visit } from '../../ir/walk.js'
 import { decodeExtents, lengthOf, type Sizes } from './reads.js'
 
-/** The kernel as it runs, which reads only the needed elements of an updated tensor. A kernel with a conflicting update is refused elsewhere. */
+/**
+ * The kernel in the form in which it runs, reading only the needed elements of an updated tensor. A kernel with a conflicting update is refused
+ * elsewhere.
+ */
 export function placed(kernel: Kernel): Kernel {
   try {
     return placeUpdates(kernel)

@@ -187,7 +187,7 @@ function tokensOf(
   return {
     bos: bos === undefined ? usual(family.bos) : bos === null ? undefined : checked('bos_token_id', bos),
     eos: [...new Set(list.map((id) => checked('eos_token_id', id)))],
-    // No text is padded, so an id outside of the vocabulary, as in checkpoints with older vocabularies, counts as none.
+    // No text is padded, so an id outside of the vocabulary, as in checkpoints with older vocabularies, is ignored.
     pad: usual((pad === undefined ? family.pad : pad) ?? undefined),
   }
 }

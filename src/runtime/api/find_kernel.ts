@@ -106,7 +106,7 @@ function extentHint(extent: number, allowed: readonly number[]): string {
   return `${larger}, or write the number itself into the body, topK(${Math.min(extent, 64)}, ...): a number may be 1 to 64`
 }
 
-/** Describes how the declaration differs from the one of a kernel, as far as the manifest records it; undefined if it does not. */
+/** Describes the differences between a declaration and that of a kernel, as far as the manifest records it; undefined without any. */
 function differenceOf(
   op: AnyOp,
   types: Readonly<Record<string, DType>>,

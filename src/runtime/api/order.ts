@@ -1,7 +1,4 @@
-/**
- * Conversion between row-major order, as on the host, and the order of a declared layout, as an op reads it on the device. Padding elements of
- * a layout are 0.
- */
+/** Conversion between row-major order on the host and the order of a declared layout on the device. Padding elements of a layout are 0. */
 
 import type { DType } from '../../ir/dtype.js'
 import type { LayoutDecl } from '../../lang/layout.js'
