@@ -42,7 +42,9 @@ describe('a row program', () => {
     draft.output(x)
     const [code, message, hint] = said(draft, planOf(draft.members()))
     expect([code, hint]).toEqual(['plan.size', 'make two groups of it'])
-    expect(message).toMatch(/^group k0: a value of op0, op1, .*, op19 is too large: it has .* operations with shared ones expanded, at most 200000 are/)
+    expect(message).toMatch(
+      /^group k0: a value of op0, op1, .*, op19 is too large: it has .* operations with shared ones expanded, at most 200000 are/,
+    )
   })
 
   it('is one kernel under one name', () => {

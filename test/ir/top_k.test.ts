@@ -127,5 +127,6 @@ describe('a kernel that ranks', () => {
 
 it('takes the next larger count there are kernels for', () => {
   expect([1, 2, 3, 4, 5, 33, 64].map(countFor)).toEqual([1, 2, 4, 4, 8, 64, 64])
-  for (const wrong of [0, 65, 1.5, Number.NaN]) expect(() => countFor(wrong)).toThrow('expected a count of largest elements from 1 to 64')
+  for (const wrong of [0, 65, 1.5, Number.NaN])
+    expect(() => countFor(wrong)).toThrow('expected a count of largest elements from 1 to 64')
 })
