@@ -39,14 +39,14 @@ struct ColumnTeam {
   __device__ __forceinline__ int lane() const { return static_cast<int>(threadIdx.x) % Lanes; }
   __device__ __forceinline__ int slot() const { return static_cast<int>(threadIdx.x) / Lanes; }
   __device__ __forceinline__ int first_row() const { return rank() * Slots + slot(); }
-  /// How many rows the load j of a round is behind its first.
+  /// Number of rows from the first load of a round to load j.
   static constexpr __host__ __device__ int rows_before(int j) { return j * Slots * (Divided ? Parts : 1); }
   /// The partial result that load j belongs to.
   static constexpr __host__ __device__ int sum_of(int j) { return Divided ? 0 : j % Parts; }
-  /// The one thread a chunk that stores what is computed once a column.
+  /// True for the one thread per chunk that stores the results of its columns.
   __device__ __forceinline__ bool stores() const { return slot() == 0 && rank() == 0; }
 
-  /// Which of two buffers serves: a thread that is a combination ahead writes the one nobody reads.
+  /// Returns the next of two buffers: a thread that is one combination ahead writes the one that no thread reads.
   __device__ __forceinline__ int next_buffer() { return buffer_ ^= 1; }
 
  private:
@@ -66,7 +66,7 @@ __device__ __forceinline__ int columns_left(const Team& team, int tile, int colu
   return first < columns ? static_cast<int>(columns - first) : 0;
 }
 
-/// What a thread has of a reduction: Vec columns of each of its parts.
+/// Partial results of a thread: Vec columns of each of its parts.
 template <class Monoid, class Team, int Vec>
 struct ColumnSums {
   typename Monoid::Value values[Team::sums][Vec];

@@ -1,6 +1,6 @@
 /**
- * A column program as CUDA text: a template over the team, which walks the rows once for each level of reductions. Chunks of a round are all
- * asked for before the first is needed; what is computed once a column is an array of a thread's columns.
+ * CUDA source of column programs: a template over the team, which walks the rows once per level of reductions. All chunks of a round are
+ * loaded before the first is used; results per column are an array over a thread's columns.
  */
 import type CodeBlockWriter from 'code-block-writer'
 import type { Expr } from '../ir/expr.js'
@@ -103,7 +103,7 @@ const wholeTensors = (step: ColumnStep): string[] => [
   ...(step.kind === 'stores' ? step.stores : []).flatMap(({ isWhole, tensor }) => (isWhole ? [tensor] : [])),
 ]
 
-/** Where the results of a walk lie in shared memory: behind those of the walks before it. */
+/** Shared-memory offset of the results of a walk, after those of earlier walks. */
 const shareOf = (passes: readonly ColumnPass[], at: number, own: OwnNames): string =>
   passes
     .slice(0, at)
@@ -238,7 +238,7 @@ function loadLine({ name, load, isWhole }: ColumnLoad, frame: Frame): string {
   return `${names.value(name)}[j] = ${call}(${names.tensor(load.tensor)}, ${chunkOffset(load.tensor, load.indices, frame)}, valid);${mark(load)}`
 }
 
-/** Where a chunk begins: its column is its first. */
+/** Offset of a chunk, that of its first column. */
 function chunkOffset(tensor: string, indices: readonly Expr[], { names, scope, first, c }: Frame): string {
   const value = (wanted: string): string => (names.value(wanted) === c ? first : scope.names.value(wanted))
   return offsetText(tensor, indices, { ...scope, names: { ...scope.names, value } })

@@ -1,4 +1,4 @@
-/** What a column program reads and writes: which loads it makes in chunks of columns, and which stores. */
+/** Loads and stores of a column program, and those among them that move chunks of columns. */
 import { index as indexVar } from '../ir/build.js'
 import { type Expr, type ExprOf, inPlaceOf } from '../ir/expr.js'
 import { type Instance, resolveDType } from '../ir/instance.js'
@@ -15,7 +15,7 @@ export const fewestColumns = 4
 type Place = Pick<ExprOf<'load'>, 'tensor' | 'indices'>
 
 export interface ColumnAccess {
-  /** How an access moves with an index; undefined of a tensor that is none. */
+  /** Stride of an access along an index; undefined for an unknown tensor. */
   readonly along: (place: Place, index: string) => Access | undefined
   /** A value with its loads of columns, which differ from row to row, as elements of chunks, which join `loads`. */
   readonly chunked: (value: Expr, row: string, loads: ColumnLoad[]) => Expr
@@ -40,10 +40,10 @@ export function columnAccess(
     ...kernel.rows.map((row) => [row.index, row.dim] as const),
     ...(loop.length.kind === 'dim' ? [[loop.index, loop.length.name] as const] : []),
   ])
-  /** A load that may be made wherever it is written: each index is a variable that runs over just that dimension. */
+  /** True for a load that is in bounds unconditionally: each index runs over exactly its dimension. */
   const inBounds = (load: Place): boolean =>
     load.indices.every((at, i) => at.kind === 'index' && extents.get(at.name) === tensor(load.tensor)?.dims[i])
-  /** Rows lie one behind the other, so that chunks are full wherever columns are a multiple of them. */
+  /** True if rows are contiguous, so that all chunks are full if the number of columns is a multiple of their width. */
   const isWhole = (place: Place): boolean => {
     const found = tensor(place.tensor)
     const last = place.indices.at(-1)

@@ -1,6 +1,6 @@
 /**
- * Which rows count in a reduction of columns: `sum(r < m: id[r] === k ? x[r, c] : 0)` counts some rows, the same in every column, and need not
- * load the others. Asked where a column program is made.
+ * Rows that a reduction of columns counts: `sum(r < m: id[r] === k ? x[r, c] : 0)` counts some rows, the same in every column, and need not load
+ * the others. Runs when a column program is made.
  */
 import type { Expr } from '../ir/expr.js'
 import type { StmtOf } from '../ir/kernel.js'

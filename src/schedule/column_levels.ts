@@ -1,4 +1,4 @@
-/** The order of a column program: walks, and what is computed once a column, each behind what it reads. */
+/** Order of a column program: walks and values per column, each after those that it reads. */
 import type { Expr } from '../ir/expr.js'
 import type { StmtOf } from '../ir/kernel.js'
 import { freeNames } from '../ir/walk.js'
@@ -8,7 +8,7 @@ import type { Loop } from './normal.js'
 import { isReduction, type Reduced, resultsOf } from './reduction.js'
 import { contains } from './rewrite.js'
 
-/** What a column program computes: its statements, and what their reductions and the loads of rows were made. */
+/** Parts of a column program: its statements, with reductions and loads of rows in chunks. */
 export interface ColumnParts {
   readonly body: readonly Simple[]
   readonly reductions: readonly Reduced[]
@@ -17,7 +17,7 @@ export interface ColumnParts {
   readonly when: Expr | undefined
 }
 
-/** Reductions that wait for no other share a walk over the rows; what is computed of their results stands behind it. */
+/** Independent reductions share a walk over the rows; values computed from their results follow it. */
 export function inLevels({ body, reductions, loads, loop, when }: ColumnParts): ColumnStep[] {
   const levels = new Map<string, number>()
   const levelOf = (exprs: readonly Expr[]): number =>

@@ -10,7 +10,7 @@ export interface ColumnLoad {
   readonly name: string
   readonly load: ExprOf<'load'>
   readonly dtype: DType
-  /** Rows lie one behind the other, so that all chunks are full and aligned where the first is and rows are multiples of a chunk. */
+  /** True if rows are contiguous, so that all chunks are full and aligned if the first is and rows are multiples of a chunk. */
   readonly isWhole: boolean
 }
 
@@ -32,7 +32,7 @@ export interface ColumnStore extends Pick<StmtOf<'store'>, 'tensor' | 'indices' 
   readonly isWhole: boolean
 }
 
-/** A walk over rows that stores them, behind the reductions that every element of a column needs. */
+/** A walk over rows that stores them, after the reductions that every element of a column reads. */
 export interface ColumnStores {
   readonly kind: 'stores'
   /** Over the axis of rows, which no reduction depends on. */

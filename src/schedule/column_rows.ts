@@ -1,6 +1,6 @@
 /**
- * Columns whose every element needs what is reduced of them: a softmax or a norm over channels, a batch norm. The axis of the rows, which no
- * reduction depends on, is no axis of the kernel then but a walk behind the reductions: they are computed once, and not once an element.
+ * Columns whose elements all read their reductions: a softmax or a norm over channels, a batch norm. The axis of rows, which no reduction
+ * depends on, becomes a walk after the reductions, so that they are computed once per column and not once per element.
  *
  *     y[b, c, s] = exp(x[b, c, s] - top) / total, where top = max(k: x[b, k, s]), ...     walks over k, then one over c that stores
  */
@@ -11,7 +11,7 @@ import { acrossElements } from './across_elements.js'
 import { isReduction, type Reduction } from './reduction.js'
 import { contains, substituteIndex, usesIndex } from './rewrite.js'
 
-/** What column programs are made of. */
+/** Statements of column programs. */
 export type Simple = StmtOf<'let'> | StmtOf<'store'> | Reduction
 
 export const isSimple = (s: Stmt): s is Simple =>

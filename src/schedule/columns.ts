@@ -1,11 +1,11 @@
 /**
- * Reductions across rows. Where neighbours of a row axis lie side by side in memory and neighbours of a reduction do not, a team a row would
- * read one element of every sector it asks for. Such a kernel is a column program instead: a thread owns a chunk of neighbouring columns,
+ * Reductions across rows. If a row axis is contiguous in memory and the reduced axis is not, one team per row would use one element per 32-byte
+ * sector (uncoalesced). Such a kernel is a column program instead: a thread owns a chunk of neighbouring columns,
  * threads of a block divide the rows, and from sm_90 the blocks of a cluster do. Found before a kernel is brought into normal form.
  *
  *     for c: top = sum(r < m: x[r, c]); y[c] = top          a thread: chunks x[r, c .. c + 3] of its rows r, four sums
  *     y[c] = sum(r < m: x[r, c]) for c < n                  the same
- *     y[r, c] = x[r, c] / sum(q < m: x[q, c])               the same, and a walk behind it that stores the rows (column_rows.ts)
+ *     y[r, c] = x[r, c] / sum(q < m: x[q, c])               the same, and a walk after it that stores the rows (column_rows.ts)
  *
  * Reductions by an author's monoid, such as Welford's, are reductions like any other: they may combine rows in any order (reduction.ts).
  */
@@ -30,7 +30,7 @@ import { contains, sameExpr, substituteDims, substituteIndex } from './rewrite.j
 
 /** A column program with the axes a tile of columns is an element of, and the columns of a chunk. */
 export interface Columns {
-  /** What the program computes, as the IR has it. */
+  /** The kernel that the program computes. */
   readonly kernel: Kernel
   readonly axes: readonly RowAxis[]
   readonly vec: number
@@ -41,12 +41,13 @@ export interface Columns {
 const packBytes = 16
 const mostColumns = 8
 /**
- * The axes of columns and of the matrices they are of. Where there are more (windows of a convolution), elements are many and what each
- * combines is few: a thread an element reads neighbours together as well, and nobody waits.
+ * Axes of columns and of matrices. A kernel with more (windows of a convolution) has many elements with few operands each: with one thread per
+ * element, reads are coalesced as well, and no thread waits.
  */
 const mostAxes = 2
 /** Fewer rows, where that is known, are not worth dividing. */
 const fewestRows = 64
+
 /** The kernel as a column program; undefined where it is none, or gains nothing. */
 export function columnsOf({ kernel: given, dims, types }: Instance): Columns | undefined {
   const fixed = new Map(Object.entries(dims).map(([name, extent]) => [name, i32(extent)]))
@@ -56,7 +57,7 @@ export function columnsOf({ kernel: given, dims, types }: Instance): Columns | u
   return stored ?? programOf(acrossElements(kernel) ?? kernel, undefined, { dims, types })
 }
 
-/** @param walked the axis of rows that are stored behind the reductions */
+/** @param walked the axis of rows that are stored after the reductions */
 function programOf(kernel: Kernel, walked: RowAxis | undefined, of: Pick<Instance, 'dims' | 'types'>): Columns | undefined {
   if (readsReplaced(kernel)) return undefined
   const body = kernel.body.filter(isSimple)
@@ -110,7 +111,7 @@ function programOver(
     return { stmt: each.stmt, values: counted.map((value) => access.chunked(value, loop.index, loads)) }
   })
   if (loads.length === 0 || access.isScattered()) return undefined
-  // Where neighbours of the reduction lie side by side too, rows are the better teams.
+  // If the reduced axis is contiguous too, teams per row are better.
   if (loads.some(({ load }) => access.along(load, loop.index)?.kind === 'contiguous')) return undefined
   const stored = walked === undefined ? undefined : storesOf(body, { index: walked.index, length: extentOf(walked) }, access)
   const all = [...loads, ...(stored?.loads ?? [])]
