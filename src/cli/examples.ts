@@ -74,11 +74,11 @@ const examples: Readonly<Record<string, readonly Example[]>> = {
   ],
   run: [
     ['heddle run DIR --text "In the beginning" --max-new-tokens 20', 'continue a text'],
-    ['heddle run DIR --cases cases.json --plan best-encoder --json', 'a file of cases, results as JSON'],
+    ['heddle run DIR --cases cases.jsonl --plan best-encoder --json', 'a file of cases, results as JSON'],
   ],
   score: [
-    ['heddle score DIR --cases texts.json', 'log-probabilities of texts'],
-    ['heddle score DIR --cases texts.json --plan best-llama-w8a8', 'the same under an INT8 plan'],
+    ['heddle score DIR --cases texts.jsonl', 'log-probabilities of texts'],
+    ['heddle score DIR --cases texts.jsonl --plan best-llama-w8a8', 'the same under an INT8 plan'],
   ],
   calibrate: [
     ['heddle calibrate DIR --cases cases.jsonl --out scales.json', 'scales of INT8 activations'],

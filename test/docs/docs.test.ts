@@ -107,6 +107,8 @@ describe('checks of documents', () => {
   it('find links that lead nowhere', () => {
     const text = '[a](missing.md) [b](../../LICENSE) [c](index.md#no-such) `[d](x.md)`'
     expect(brokenLinks('src/docs/index.md', text)).toEqual(['missing.md', 'index.md#no-such'])
+    // The build of the site makes and checks pages of the API.
+    expect(brokenLinks('src/docs/index.md', '[a](api/heddle/std.md) [b](api/heddle/loom.md)')).toEqual(['api/heddle/loom.md'])
   })
   it('find commands that are not run for no reason', () => {
     const block = '```bash\nheddle gen && heddle check --device cuda # all\n```\n'

@@ -64,7 +64,7 @@ const sidebar: DefaultTheme.SidebarItem[] = [
   {
     text: 'Reference',
     items: items(
-      ...['verbs', 'environment', 'errors', 'files', 'support', 'types', 'stability', 'kernels'].map(
+      ...['verbs', 'environment', 'errors', 'files', 'support', 'types', 'facts', 'stability', 'kernels'].map(
         (name) => `reference/${name}`,
       ),
     ),
