@@ -106,7 +106,7 @@ export const uniform = scalar<'uniform', Ternary>('uniform')
 
 /** Reductions over a row: `sum(n, (c) => x(m, c))`. */
 export const sum = reduction('sum')
-/** NaN if any element is NaN; for an empty row, -Infinity and Infinity. */
+/** NaN if any element is NaN; of an empty row, `max` is -Infinity and `min` is Infinity. */
 export const max = reduction('max')
 export const min = reduction('min')
 /** Index of the largest (smallest) element; the lowest index among equals. NaN is never picked: without any other element it is 0. */
@@ -145,9 +145,9 @@ function makeRow(length: number, value: Row | Mask): Row | Mask {
 export const row: MakeRow & Branded<'row', 'row'> = Object.assign(makeRow, { heddle: { kind: 'row', name: 'row' } as const })
 
 /**
- * The inclusive prefix sums of a row: element `c` of `scan(n, (c) => x(m, c))` is the sum of elements 0 to c. With `ends` such a scan, the sum of
- * those before c is `ends(c) - x(m, c)`, that of all is `sum`. On a device, threads combine floats in an order that depends on the row's length only.
- * An element that is read at a position other than the index of its loop is summed again there.
+ * The inclusive prefix sums of a row: element `c` of `scan(n, (c) => x(m, c))` is the sum of elements 0 to c. With
+ * `const ends = scan(...)`, the sum of those before c is `ends(c) - x(m, c)`, that of all is `sum`. On a device, threads combine floats
+ * in an order that depends on the row's length only. An element read at another position than the index of its loop is summed again there.
  */
 export const scan: ((length: number, value: Row) => Row) & Branded<'scan', 'sum'> = Object.assign(
   (length: number, value: Row): Row => {
