@@ -44,6 +44,7 @@ export const plans = [
   plan('ragged', signs, { packed, groups: {} }),
   plan('int8', mixer, { quantised: { values: ['x'] }, groups: {} }),
 ]
+// #region mixers
 export const mixers = program('mixers', {
   dims: { b: 4, s: 16, n: 64 },
   config: { layers: 4 },
@@ -57,6 +58,7 @@ export const mixers = program('mixers', {
     return { hidden, result: total }
   },
 })
+// #endregion
 /** Ids in, flags out, with states that are declared first. */
 export const tagger = program('tagger', {
   dims: { b: 4, s: 16, n: 64, v: 100 },
