@@ -56,7 +56,7 @@ export function tiledBody(mapped: MappedKernel, program: ElementwiseProgram, sta
   walk.writeLine('HEDDLE_UNROLL_FEW')
   walk.writeLine('for (int first = 0; first < Shape::rows * chunks; first += heddle::stage_threads) {')
   walk.writeLine('  const int at = first + static_cast<int>(threadIdx.x);')
-  walk.writeLine('  if (at >= Shape::rows * chunks) break;')
+  walk.writeLine('  if (Shape::rows * chunks % heddle::stage_threads != 0 && at >= Shape::rows * chunks) break;')
   walk.writeLine('  const int row_in_tile = at / lanes % Shape::rows;')
   walk.writeLine('  const int column_in_tile = (at / (lanes * Shape::rows) * lanes + at % lanes) * VEC;')
   walk.writeLine(`  const int ${row} = tile_row + row_in_tile;`)
