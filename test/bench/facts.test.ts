@@ -106,7 +106,7 @@ describe('ceilings', () => {
       stated: { bandwidth: 2.039e12 },
     })
     expect(first?.peak.f16).toBeCloseTo(1e15)
-    expect(new Set(asked)).toEqual(new Set(['copy', 'f16 product', 'bf16 product', 'f32 product', 'i8 product']))
+    expect(new Set(asked)).toEqual(new Set(['copy', 'f16 matmul', 'bf16 matmul', 'f32 matmul', 'i8 matmul']))
     const once = asked.length
     expect(await deviceCeilings(device, { folder })).toEqual(first)
     expect(asked).toHaveLength(once)

@@ -131,9 +131,9 @@ test('a graph without declared sizes, and an unknown dimension, are refused with
   expect(unsaid.log).toMatch(/error\[graph\.dim\]: pieces has no usual size of rows, cells, parts\nhint: .*--shape rows=512/)
   const wrong = await bench('mixer', ...small, '--shape', 'b=2')
   expect(wrong.log).toMatch(/error\[bench\.shape\]: mixer has no dimension b\nhint: dimensions are /)
-  const unknown = await bench('mixture')
+  const unknown = await bench('mixers')
   expect(unknown.log).toMatch(
-    /error\[bench\.unknown\]: there is no graph or program mixture, and no kernel mixture in f32\nhint: .*mixer/,
+    /error\[bench\.unknown\]: there is no graph or program mixers, and no kernel mixers in f32\nhint: .*mixer/,
   )
   await writeFile(join(root, 'specs/later.ts'), later)
   const ungenerated = await bench('later')

@@ -129,7 +129,7 @@ describe('heddle calibrate', () => {
     expect(await trained()).toMatchObject({
       exitCode: 2,
       log: expect.stringMatching(
-        /^error\[calibrate\.missing\]: the checkpoint has no maximum of outputNorm of layer 3 \(encoder\.final_input_quantizer\._amax\)\nhint: give --cases /,
+        /^error\[calibrate\.missing\]: the checkpoint has no maximum of outputNorm of layer 3 \(encoder\.final_input_quantizer\._amax\)\nhint: also give --cases /,
       ),
     })
     const { log, exitCode } = await trained('--cases', at('set.json'))

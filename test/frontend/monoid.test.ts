@@ -41,7 +41,7 @@ describe('a monoid of several fields', () => {
     refuses(op(minus, `«${scanned}»`), {
       code: 'monoid',
       message:
-        'own is not a monoid over these elements: { a: 0, b: 0 } is no identity: with { a: -7.25, b: -1.75 } it makes { a: 7.25, b: -1.75 } and { a: -7.25, b: -1.75 }',
+        'own is not a monoid over these elements: { a: 0, b: 0 } is not the identity: with { a: -7.25, b: -1.75 } it gives { a: 7.25, b: -1.75 } and { a: -7.25, b: -1.75 }',
       hint: 'a scan combines parts of a row in any grouping: (a b) c and a (b c) must be the same',
     })
     const mean =
@@ -68,7 +68,7 @@ describe('a monoid of several fields', () => {
     refuses(op(linear, `«${scanned.replace('scan', 'reduce')}»`, scalar), {
       code: 'monoid',
       message:
-        'own is not a monoid over these elements: it is not commutative: { a: -2, b: -2 } and { a: 5.25, b: 0.25 } make { a: -10.5, b: -10.25 }, the other way round { a: -10.5, b: -2.5 }',
+        'own is not a monoid over these elements: it is not commutative: { a: -2, b: -2 } and { a: 5.25, b: 0.25 } give { a: -10.5, b: -10.25 }, in the other order { a: -10.5, b: -2.5 }',
       hint: 'a reduction combines elements in any order and grouping; where the order matters, use a scan',
     }))
 
