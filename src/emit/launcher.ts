@@ -7,6 +7,7 @@ import type { ColumnProgram } from '../schedule/column_program.js'
 import { keptRows } from '../schedule/kept_rows.js'
 import type { MappedKernel, RowProgram, Team } from '../schedule/mapped.js'
 import { statementsOf } from '../schedule/passes.js'
+import type { TotalProgram } from '../schedule/totals.js'
 import { sharedText } from './columns.js'
 import { expressionText, operandText, type Scope, wideText } from './expression.js'
 import { bodyWriter, functionName, lines, onlyPass } from './frame.js'
@@ -101,21 +102,45 @@ function writeLaunch(mapped: MappedKernel, parameters: Parameters, scope: Scope,
     return
   }
   if (program.kind === 'totals') {
-    const kernels = [
-      `${functionName(mapped, 'parts')}<heddle::WalkingWarp, true>`,
-      `${functionName(mapped, 'parts')}<heddle::WalkingBlock, true>`,
-      `${functionName(mapped, 'parts')}<heddle::WalkingBlock, false>`,
-      functionName(mapped, 'totals'),
-    ]
-    // A computed length may exceed the range of an index.
-    for (const length of computedLengths(program, scope))
-      writer.writeLine(`arguments.at_most(${length}, INT32_MAX, "places of a loop");`)
-    const sizes = `${productText(extents)}, ${chunksText(program, scope)}, ${wordsText(program, ownNames(mapped))}`
-    writer.writeLine(
-      `return heddle::launch_totals(launch, error, arguments, "${key}", ${sizes}, ${kernels.join(', ')}, ${args});`,
-    )
+    writeTotalsLaunch(mapped, program, args, extents, scope, writer)
     return
   }
+  writeRowLaunch(mapped, program, args, extents, scope, writer)
+}
+
+/** Launches the walk over a tensor, by a warp, one block or several. */
+function writeTotalsLaunch(
+  mapped: MappedKernel,
+  program: TotalProgram,
+  args: string,
+  extents: readonly string[],
+  scope: Scope,
+  writer: CodeBlockWriter,
+): void {
+  const kernels = [
+    `${functionName(mapped, 'parts')}<heddle::WalkingWarp, true>`,
+    `${functionName(mapped, 'parts')}<heddle::WalkingBlock, true>`,
+    `${functionName(mapped, 'parts')}<heddle::WalkingBlock, false>`,
+    functionName(mapped, 'totals'),
+  ]
+  // A computed length may exceed the range of an index.
+  for (const length of computedLengths(program, scope))
+    writer.writeLine(`arguments.at_most(${length}, INT32_MAX, "places of a loop");`)
+  const sizes = `${productText(extents)}, ${chunksText(program, scope)}, ${wordsText(program, ownNames(mapped))}`
+  writer.writeLine(
+    `return heddle::launch_totals(launch, error, arguments, "${mapped.key}", ${sizes}, ${kernels.join(', ')}, ${args});`,
+  )
+}
+
+/** Launches a team per row, by the variant for their number and length. */
+function writeRowLaunch(
+  mapped: MappedKernel,
+  program: RowProgram,
+  args: string,
+  extents: readonly string[],
+  scope: Scope,
+  writer: CodeBlockWriter,
+): void {
   const sorts = program.kept.flatMap((step) => (step.kind === 'pass' ? statementsOf(step.pass, 'argsort') : []))
   const bounds = sorts.map(({ most, loop }) => `${expressionText(loop.length, scope)}, ${most}`)
   for (const bound of new Set(bounds)) writer.writeLine(`arguments.at_most(${bound}, "elements of a row that is sorted");`)

@@ -134,6 +134,10 @@ const idsOf = (builder: GraphBuilder, handles: Readonly<Record<string, GraphTens
     }),
   )
 
+/** Tensors without those of refused nodes. */
+const knownOf = (unknowns: Unknowns, handles: Readonly<Record<string, GraphTensor>>): Record<string, GraphTensor> =>
+  Object.fromEntries(Object.entries(handles).filter(([, handle]) => !unknowns.has(handle)))
+
 function declared<
   const I extends Tensors,
   const W extends Tensors,
@@ -162,9 +166,7 @@ function declared<
   if (made) checkDims(name, builder.values, config.dims, typical)
   unknowns.name(built.nodes)
   unknowns.ending(() => checkNames(name, [...Object.keys(built.nodes), ...Object.keys(built.outputs)]))
-  const known = (handles: Readonly<Record<string, GraphTensor>>): Record<string, GraphTensor> =>
-    Object.fromEntries(Object.entries(handles).filter(([, handle]) => !unknowns.has(handle)))
-  const nodes = unknowns.ending(() => nameNodes(name, builder, idsOf(builder, known(built.nodes))))
+  const nodes = unknowns.ending(() => nameNodes(name, builder, idsOf(builder, knownOf(unknowns, built.nodes))))
   if (!made) throw together(unknowns.refused)
   return {
     name,
