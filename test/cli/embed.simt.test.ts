@@ -91,7 +91,11 @@ describe('heddle run --pooling', () => {
   })
   it.each([
     [punctuationModel, ['--text', 'a', '--normalize'], '--normalize needs --pooling'],
-    [punctuationModel, ['--text', 'a', '--pair', 'b', '--pooling', 'cls'], 'case 0: expected one text to embed, got a pair of texts'],
+    [
+      punctuationModel,
+      ['--text', 'a', '--pair', 'b', '--pooling', 'cls'],
+      'case 0: expected one text to embed, got a pair of texts',
+    ],
     [punctuationModel, ['--text', 'a', '--pooling', 'max'], 'Allowed choices are mean, cls, last, stated'],
     [numberWords, ['--text', '12', '--pooling', 'cls'], '--pooling applies to encoders, and this model generates text'],
   ] as const)('refuses an invalid embedding: %s %j', async (model, argv, message) => {
