@@ -26,10 +26,10 @@ const spread = monoid({ identity: { n: 0, mean: 0, m2: 0 }, combine: (a, b) => {
   const f = n > 0 ? b.n / n : 0
   return { n, mean: a.mean + d * f, m2: a.m2 + b.m2 + d * d * a.n * f }
 } })
-export const channels = op('channels', { dims: ['m', 'n'], types, inputs: { x: tensor('T', 'm n') }, outputs: { y: tensor('T', 'm n') },
-  body: ({ x }, { m }) => (i, j) => {
-    const s = spread.reduce(m, (r) => ({ n: 1, mean: x(r, j), m2: 0 }))
-    return { y: (x(i, j) - s.mean) * rsqrt(s.m2 / m + 1e-3) }
+export const ofRows = op('of_rows', { dims: ['m', 'n'], types, inputs: { x: tensor('T', 'm n') }, outputs: { y: tensor('T', 'm n') },
+  body: ({ x }, { n }) => (i, j) => {
+    const s = spread.reduce(n, (c) => ({ n: 1, mean: x(i, c), m2: 0 }))
+    return { y: (x(i, j) - s.mean) * rsqrt(s.m2 / n + 1e-3) }
   } })
 export const fromBest = op('from_best', { dims: ['m', 'n'], types, inputs: { x: tensor('T', 'm n') }, outputs: { y: tensor('T', 'm n') },
   body: ({ x }, { m, n }) => (i, j) => ({ y: x(i, j) - x(argmax(m, (r) => sum(n, (c) => x(r, c))), j) }) })
@@ -51,7 +51,7 @@ beforeAll(async () => {
 afterAll(() => host?.close())
 
 describe('an op of several launches', () => {
-  it.each(['whole_norm', 'softmax_of_all', 'channels', 'from_best', 'planes'])('%s', async (name) => {
+  it.each(['whole_norm', 'softmax_of_all', 'of_rows', 'from_best', 'planes'])('%s', async (name) => {
     const kernel = named(name)
     expect(mapKernel({ kernel, types: { T: 'f16' }, dims: {} }).split).toBeDefined()
     const complaints: string[] = []
