@@ -85,7 +85,7 @@ int32_t choose_tiles(int64_t rows, int64_t columns, Run run) {
   if (columns <= 4) return run(TileShape<256, 4>{}, Width<narrow>{});
   if (columns <= 16) return whole ? run(TileShape<256, 16>{}, Width<Vec>{}) : run(TileShape<256, 16>{}, Width<narrow>{});
   if (columns <= 32 && whole) return run(TileShape<128, 32>{}, Width<Vec>{});
-  if (rows <= 4) return run(TileShape<4, 1024>{}, Width<Vec>{});
+  if (rows <= 4) return run(TileShape<4, 256>{}, Width<Vec>{});
   if (rows <= 16) return run(TileShape<16, 256>{}, Width<Vec>{});
   if (rows <= 32 && whole) return run(TileShape<32, 128>{}, Width<Vec>{});
   return whole ? run(TileShape<64, 64>{}, Width<Vec>{}) : run(TileShape<64, 64>{}, Width<narrow>{});

@@ -203,7 +203,7 @@ function frontKernel(
   )
 }
 
-/** The kernel behind it, which reads what was computed. */
+/** The rest of the kernel, which reads the results from scratch memory. */
 function restKernel(kernel: Kernel, moved: readonly Known[], axes: readonly RowAxis[], scratch: readonly Scratch[]): Kernel {
   const gone = new Set<Stmt>(moved.map(({ stmt }) => stmt))
   const loads = new Map(

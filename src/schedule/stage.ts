@@ -38,6 +38,11 @@ export interface Staging {
 const packBytes = 16
 const fewestElements = 4
 
+/** Static shared memory of a block, and the bytes of the largest tile by those of an element: 16 x 256 places (native/device/stage.cuh). */
+const sharedBytes = 49152
+const tileBytes = (dtype: DType): number =>
+  (16 / Math.max(1, 4 / dtypeInfo[dtype].bytes) + 1) * 256 * Math.max(4, dtypeInfo[dtype].bytes)
+
 /** The steps of an elementwise program with its strided loads staged; undefined where no load gains. */
 export function stageLoads(
   { kernel, types, dims }: Instance,
@@ -75,10 +80,12 @@ export function stageLoads(
     rewritePaths(value, (node, always) => {
       if (!isStaged(node, always) || chunkAlong(node, axis.index) < fewestElements) return undefined
       const same = loads.find((each) => sameExpr(each.load, node))
+      const dtype = resolveDType(tensorOf(node.tensor)?.dtype ?? 'f32', types)
+      // Loads without room in shared memory stay strided, and have a note.
+      const held = loads.reduce((sum, each) => sum + tileBytes(each.dtype), 0)
+      if (same === undefined && held + tileBytes(dtype) > sharedBytes) return undefined
       const name = same?.name ?? freshName(`${node.tensor}_tile`, taken)
-      const { dtype } = tensorOf(node.tensor) ?? { dtype: 'f32' as const }
-      if (same === undefined)
-        loads.push({ name, load: node, dtype: resolveDType(dtype, types), vec: chunkAlong(node, axis.index) })
+      if (same === undefined) loads.push({ name, load: node, dtype, vec: chunkAlong(node, axis.index) })
       return inPlaceOf(node, {
         kind: 'element',
         type: node.type,

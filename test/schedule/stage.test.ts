@@ -58,6 +58,15 @@ describe('loads that stay as they are', () => {
   })
 })
 
+it('tiles of more loads than shared memory has room for are not made', () => {
+  const given = ['a', 'b', 'c'].map((name) => `, ${name}: tensor('f32', 'n m')`).join('')
+  const mapped = map(
+    op('({ x, a, b, c }) => (i, j) => ({ y: x(j, i) + a(j, i) * b(j, i) - c(j, i) })', 'm n', 'n m', 'm n', given),
+  )
+  expect(stagingOf(mapped)?.loads.map(({ load }) => load.tensor)).toHaveLength(3)
+  expect(notesOf(mapped).map(({ kind }) => kind)).toEqual(['strided'])
+})
+
 it('the verifier refuses tiles over a strange axis, and elements that nothing stages', () => {
   const mapped = map(op('({ x }) => (i, j) => ({ y: x(j, i) })', 'm n', 'n m', 'm n'))
   const { program } = mapped
