@@ -9,7 +9,7 @@ export const toCount = (operand: string): string => `heddle::Count(${operand})`
 
 /** Extents of dimensions: numbers if the instance fixes them. */
 export const extentIn =
-  ({ instance }: MappedKernel) =>
+  ({ instance }: Pick<MappedKernel, 'instance'>) =>
   (dim: string): Expr => {
     const known = getOwn(instance.dims, dim)
     return known === undefined ? dimVar(dim) : i32(known)

@@ -2,14 +2,12 @@
  * Launches in front of a kernel as CUDA source. Each has a namespace of its own in the file, since its vector width and its names are its
  * own. The launcher of the op runs them in order and gives each the buffers and the scratch tensors that it reads and writes.
  */
-import { dim as dimVar, i32 } from '../ir/build.js'
-import type { Expr } from '../ir/expr.js'
-import { getOwn } from '../ir/get_own.js'
 import type { TensorParam } from '../ir/kernel.js'
 import type { MappedKernel, Split } from '../schedule/mapped.js'
 import { operandText, type Scope } from './expression.js'
 import { bodyWriter, lines } from './frame.js'
 import { kernelTexts } from './kernel.js'
+import { extentIn } from './launch_text.js'
 import { launcherBody } from './launcher.js'
 import { createNames } from './names.js'
 import { render } from './templates.js'
@@ -33,10 +31,7 @@ export function splitBody(mapped: MappedKernel, { whole, before }: Split, last: 
   const used: Scope['used'] = { dims: new Set(), attrs: new Set(), indices: new Set() }
   const scope: Scope = { names, used, tensors: kernel.tensors, fixed, elements: new Map() }
   const scratch = before.flatMap(({ instance }) => instance.kernel.tensors.filter(({ access }) => access === 'out'))
-  const extent = (name: string): Expr => {
-    const known = getOwn(fixed, name)
-    return known === undefined ? dimVar(name) : i32(known)
-  }
+  const extent = extentIn({ instance: whole })
   const sizes = scratch.map(({ dims }) =>
     dims.length === 0 ? 'heddle::Count(1)' : dims.map((each) => `heddle::Count(${operandText(extent(each), scope)})`).join(' * '),
   )

@@ -2,9 +2,6 @@
  * Elementwise programs with staged loads as CUDA source: a block loads a tile of each staged tensor into shared memory, in chunks along the axis
  * in which the tensor is contiguous, and its threads then compute chunks along the loop of the pass.
  */
-import { dim as dimVar, i32 } from '../ir/build.js'
-import type { Expr } from '../ir/expr.js'
-import { getOwn } from '../ir/get_own.js'
 import { extentOf } from '../ir/row_axis.js'
 import { mark } from '../ir/trace.js'
 import type { ElementwiseProgram, MappedKernel } from '../schedule/mapped.js'
@@ -12,15 +9,8 @@ import type { StagedLoad, Staging } from '../schedule/stage.js'
 import type { PassContext } from './context.js'
 import { offsetText, operandText, type Scope, tensorOf } from './expression.js'
 import { type Body, bodyWriter, functionName, lines, newContext, onlyPass, writePeeled, writeStep } from './frame.js'
+import { extentIn } from './launch_text.js'
 import { createNames, storageText } from './names.js'
-
-/** The extent of the axis of a tile. */
-export function tileExtent({ axis }: Staging, { instance }: Pick<MappedKernel, 'instance'>): Expr {
-  return extentOf(axis, (dim) => {
-    const fixed = getOwn(instance.dims, dim)
-    return fixed === undefined ? dimVar(dim) : i32(fixed)
-  })
-}
 
 export function tiledBody(mapped: MappedKernel, program: ElementwiseProgram, staging: Staging, used: Scope['used']): Body {
   const names = createNames(mapped)
@@ -33,7 +23,7 @@ export function tiledBody(mapped: MappedKernel, program: ElementwiseProgram, sta
     inner.elements.set(each.name, `${element}(${tiles.get(each)}, column_in_tile + i, row_in_tile)`)
   }
   for (const step of program.steps) writeStep(step, inner)
-  const extent = operandText(tileExtent(staging, mapped), inner)
+  const extent = operandText(extentOf(axis, extentIn(mapped)), inner)
   const length = operandText(loop.length, inner)
   const [column, row] = [names.value(loop.index), names.value(axis.index)]
   const stage = bodyWriter()

@@ -5,16 +5,12 @@
  *
  *     for m: y[m, c] = x[c, m] for c < n      tile[c - c0][m - m0] = x[c, m] in chunks along m; y[m, c] = tile[c - c0][m - m0] in chunks along c
  */
-import { dim as dimVar, i32 } from '../ir/build.js'
 import { type DType, dtypeInfo } from '../ir/dtype.js'
 import { type Expr, type ExprOf, inPlaceOf } from '../ir/expr.js'
-import { getOwn } from '../ir/get_own.js'
 import { type Instance, resolveDType } from '../ir/instance.js'
 import type { RowAxis, TensorParam } from '../ir/kernel.js'
-import { extentOf } from '../ir/row_axis.js'
 import { classify, offsetOf } from './access.js'
-import type { Loop, NormalKernel } from './normal.js'
-import { freshName } from './normal.js'
+import { freshName, type NormalKernel } from './normal.js'
 import type { Pass, Step } from './passes.js'
 import { contains, rewritePaths, sameExpr, usesIndex } from './rewrite.js'
 
@@ -46,7 +42,7 @@ const tileBytes = (dtype: DType): number =>
 /** The steps of an elementwise program with its strided loads staged; undefined where no load gains. */
 export function stageLoads(
   { kernel, types, dims }: Instance,
-  { axes, taken }: Pick<NormalKernel, 'axes' | 'taken'>,
+  { axes, taken, inBounds }: Pick<NormalKernel, 'axes' | 'taken' | 'inBounds'>,
   steps: readonly Step[],
 ): { readonly staging: Staging; readonly steps: readonly Step[] } | undefined {
   const [pass] = steps.flatMap((step) => (step.kind === 'pass' ? [step.pass] : []))
@@ -64,7 +60,6 @@ export function stageLoads(
   const known = new Set([...axes.map(({ index }) => index), loop.index])
   const isStrided = (load: ExprOf<'load'>): boolean =>
     usesIndex(load, loop.index) && isOver(load, known) && chunkAlong(load, loop.index) === 0
-  const inBounds = boundsOf(kernel.tensors, axes, loop, dims)
   const isStaged = (node: Expr, always: boolean): node is ExprOf<'load'> =>
     node.kind === 'load' && isStrided(node) && (always || inBounds(node))
   const axis = axes.find(({ index, also = [] }) =>
@@ -110,22 +105,6 @@ const isOver = (load: ExprOf<'load'>, known: ReadonlySet<string>): boolean =>
         (node.kind === 'index' && !known.has(node.name)),
     ),
   )
-
-/** True for a load whose indices run over the extents of its tensor, so that it may be made where the body would not make it. */
-const boundsOf =
-  (tensors: readonly TensorParam[], axes: readonly RowAxis[], loop: Loop, dims: Instance['dims']) =>
-  ({ tensor, indices }: ExprOf<'load'>): boolean => {
-    const extent = (name: string): Expr => {
-      const fixed = getOwn(dims, name)
-      return fixed === undefined ? dimVar(name) : i32(fixed)
-    }
-    const extents = new Map([...axes.map((axis) => [axis.index, extentOf(axis, extent)] as const), [loop.index, loop.length]])
-    const of = tensors.find(({ name }) => name === tensor)
-    return indices.every((index, i) => {
-      const [dim, runs] = [of?.dims[i], index.kind === 'index' ? extents.get(index.name) : undefined]
-      return dim !== undefined && runs !== undefined && sameExpr(runs, extent(dim))
-    })
-  }
 
 function hasStaged(value: Expr, test: (node: Expr, always: boolean) => boolean): boolean {
   let found = false
