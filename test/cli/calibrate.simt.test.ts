@@ -146,7 +146,7 @@ describe('heddle calibrate', () => {
     const none = await heddle(['calibrate', punctuationModel, '--from-checkpoint', '--out', at('n.json')])
     expect(none).toMatchObject({
       exitCode: 2,
-      log: expect.stringContaining('error[calibrate.state]: the checkpoint has no state'),
+      log: expect.stringContaining('error[calibrate.state]: the checkpoint has no quantiser states'),
     })
   })
 
