@@ -11,6 +11,7 @@ const rooms = [
   'editor',
   'fuse',
   'schedule',
+  'loop',
   'emit',
   'program',
   'toolchain',

@@ -10,6 +10,7 @@ import { printGraph } from '../ir/print_graph.js'
 import { printTemplate } from '../ir/print_template.js'
 import { isTemplate, type TemplateKernel } from '../ir/template.js'
 import { type TracedText, traced } from '../ir/trace.js'
+import type { Walk } from '../loop/ir.js'
 import { knownHint } from '../nearest.js'
 import { readKernels } from '../verify/check/specs.js'
 import type { CliContext } from './context.js'
@@ -52,13 +53,15 @@ export async function kernelPasses(kernel: Kernel | TemplateKernel, key?: string
   const instances = allInstances(kernel)
   const instance = instances.find(({ types, dims }) => instanceKey(kernel.name, types, dims) === key) ?? instances[0]
   if (instance === undefined) throw new Error(`internal: ${kernel.name} has no instance`)
-  const [{ mapKernel }, { printSteps }, { describeSchedule }] = await Promise.all([
+  const [{ mapKernel }, { printSteps }, { describeSchedule }, { eachPass }, { printLoops }] = await Promise.all([
     import('../schedule/map.js'),
     import('../schedule/print.js'),
     import('../schedule/describe.js'),
+    import('../loop/kernel_loops.js'),
+    import('../loop/print.js'),
   ])
   const seen: PassText[] = [{ pass: 'lowering or deriving', ...traced(() => printKernel(kernel)) }]
-  mapKernel(instance, undefined, undefined, undefined, (pass, { kernel: placed, steps, mapped }) => {
+  const whole = mapKernel(instance, undefined, undefined, undefined, (pass, { kernel: placed, steps, mapped }) => {
     const text = (): string =>
       [
         placed === undefined ? '' : printKernel(placed),
@@ -67,8 +70,14 @@ export async function kernelPasses(kernel: Kernel | TemplateKernel, key?: string
       ].join('')
     seen.push({ pass, ...traced(text) })
   })
+  for (const mapped of [...(whole.split?.before ?? []), whole])
+    eachPass(mapped, (walk, pass, loops) => void seen.push({ pass: passName(pass, walk), ...traced(() => printLoops(loops)) }))
   return seen
 }
+
+/** Name of a pass over loops, with the way in which lanes walk over rows if there are several. */
+const passName = (pass: string, walk: Walk): string =>
+  walk === 'single' ? pass : `${pass}, rows ${walk === 'kept' ? 'kept' : 'read again'}`
 
 type PlanPasses = Parameters<typeof import('../fuse/passes.js')['prepareGraph']>
 

@@ -2,15 +2,13 @@
  * Expressions as CUDA source. Operators and functions come from the intrinsics table, reductions from the monoid table. This file handles the
  * leaves, and the widths of integer arithmetic: indices of a body are 32-bit, tensor offsets are 64-bit.
  */
-import { i32 } from '../ir/build.js'
 import type { Expr, ExprOf } from '../ir/expr.js'
 import { type IntrinsicName, intrinsic } from '../ir/intrinsics.js'
 import type { TensorParam } from '../ir/kernel.js'
 import { monoid } from '../ir/monoids.js'
 import { mark } from '../ir/trace.js'
 import { operands } from '../ir/walk.js'
-import { offsetOf } from '../schedule/access.js'
-import { dropZeros, isZero, substituteIndex } from '../schedule/rewrite.js'
+import { offsetAt, tensorOf } from '../loop/access.js'
 import { literalText } from './literal.js'
 import type { Names } from './names.js'
 import { scalarText } from './names.js'
@@ -36,6 +34,8 @@ export interface Scope {
   readonly used: Used
 }
 
+export { tensorOf }
+
 /** Source of a scalar expression, without redundant outer parentheses. */
 export const expressionText = (e: Expr, scope: Scope): string => innerText(e, scope) + mark(e)
 
@@ -51,26 +51,11 @@ export const wideText = (e: Expr, scope: Scope, wide: (operand: string) => strin
 
 /** Offset of a tensor access, in 64 bits. */
 export const offsetText = (tensor: string, indices: readonly Expr[], scope: Scope): string =>
-  wideText(dropZeros(accessOffset(tensor, indices, scope)), scope)
-
-/** Offset of a row of consecutive elements: its value at loop index 0; undefined if that is element 0 of the tensor. */
-export function startOf(tensor: string, indices: readonly Expr[], index: string, scope: Scope): Expr | undefined {
-  const start = dropZeros(substituteIndex(accessOffset(tensor, indices, scope), index, i32(0)))
-  return isZero(start) ? undefined : start
-}
+  wideText(offsetAt(tensor, indices, scope), scope)
 
 /** The functor of a reduction over elements of a type. */
 export const monoidText = (name: ExprOf<'fold'>['monoid'], element: Expr['type']): string =>
   `${monoid(name).cuda}<${scalarText[element]}>`
-
-export function tensorOf(name: string, scope: Pick<Scope, 'tensors'>): TensorParam {
-  const tensor = scope.tensors.find((t) => t.name === name)
-  if (tensor === undefined) throw new Error(`internal: no tensor ${name}`)
-  return tensor
-}
-
-const accessOffset = (tensor: string, indices: readonly Expr[], scope: Scope): Expr =>
-  offsetOf(tensorOf(tensor, scope), indices, scope.fixed)
 
 function text(e: Expr, scope: Scope): string {
   switch (e.kind) {

@@ -5,13 +5,13 @@ import CodeBlockWriter from 'code-block-writer'
 import { getOwn } from '../ir/get_own.js'
 import type { RowAxis } from '../ir/kernel.js'
 import { dimsOf } from '../ir/row_axis.js'
+import type { Walk } from '../loop/ir.js'
+import { widthsOf } from '../loop/kernel_loops.js'
 import { type ElementwiseProgram, intervalIn, type MappedKernel } from '../schedule/mapped.js'
-import type { Pass, Step } from '../schedule/passes.js'
-import { rowLine } from './constructs/index.js'
-import type { PassContext, Walk } from './context.js'
+import type { Pass } from '../schedule/passes.js'
+import type { PassContext } from './context.js'
 import type { Scope } from './expression.js'
 import type { Names } from './names.js'
-import { writePass } from './pass.js'
 import { userMonoidName } from './user_monoids.js'
 
 /** A writer for the body of a function. */
@@ -60,20 +60,9 @@ export function newContext(mapped: MappedKernel, walk: Walk, names: Names, used:
     fixed,
     elements: new Map(),
     shared: new Map(),
-    starts: [],
     ownName: (own) => userMonoidName(own, kernel),
-    soon: new Map(),
     widths: widthsOf(mapped),
   }
-}
-
-/** Elements per chunk: one width, or those of all variants if kernels take the width as an argument. */
-function widthsOf({ generic, vec, program }: MappedKernel): readonly number[] {
-  // The chunks of tiles are a quarter as wide if rows are not aligned (native/device/stage.cuh).
-  if (program.kind === 'elementwise' && program.staging !== undefined) return [vec, Math.max(1, vec / 4)]
-  if (generic !== true) return [vec]
-  const tuned = program.kind === 'rows' ? program.variants : program.kind === 'elementwise' ? (program.tuned ?? []) : []
-  return [...new Set([vec, ...tuned.map((variant) => variant.vec ?? vec)])]
 }
 
 /** Splits `position` into the row's indices, innermost first. */
@@ -107,9 +96,4 @@ export function writePeeled(
   })
   const declare = used.indices.has(index) ? `const int ${names.value(index)} = ` : ''
   writer.writeLine(`${declare}heddle::peel(position, ${extents.join(' + ')});`)
-}
-
-export function writeStep(step: Step, context: PassContext): void {
-  if (step.kind === 'pass') writePass(step.pass, context)
-  else context.writer.writeLine(rowLine(step, context))
 }

@@ -4,24 +4,17 @@
 import type { Kernel, TensorParam } from '../ir/kernel.js'
 import { placeUpdates } from '../ir/update.js'
 import { visitKernel } from '../ir/walk.js'
+import { frameOf } from '../loop/kernel_loops.js'
+import { loopsOf } from '../loop/pipeline.js'
 import type { ColumnProgram } from '../schedule/column_program.js'
 import type { ElementwiseProgram, MappedKernel, PieceSteps } from '../schedule/mapped.js'
 import type { Pass } from '../schedule/passes.js'
 import { writeColumns } from './columns.js'
 import type { PassContext } from './context.js'
 import { operandText, type Scope } from './expression.js'
-import {
-  type Body,
-  bodyWriter,
-  functionName,
-  lines,
-  newContext,
-  onlyPass,
-  writeIndices,
-  writePeeled,
-  writeStep,
-} from './frame.js'
+import { type Body, bodyWriter, functionName, lines, newContext, onlyPass, writeIndices, writePeeled } from './frame.js'
 import { workParameters, writeBounds } from './interval.js'
+import { printLoops } from './loops.js'
 import { createNames, handleText, type Names, scalarText } from './names.js'
 import { rowBodies } from './row_kernels.js'
 import { render } from './templates.js'
@@ -107,7 +100,7 @@ function elementwiseBody(mapped: MappedKernel, program: ElementwiseProgram, used
   const { interval } = program
   const inner = newContext(mapped, 'single', names, used)
   if (program.pieces !== undefined) writePieces(mapped, program.pieces, pass, inner)
-  for (const step of program.steps) writeStep(step, inner)
+  printLoops(loopsOf(program.steps, frameOf(mapped, 'single')), inner)
   const frame = bodyWriter()
   const length = operandText(pass.loop.length, inner)
   const first = names.first(pass.loop.index)
@@ -137,7 +130,7 @@ function writePieces(mapped: MappedKernel, { index, bounds, steps }: PieceSteps,
   const first = names.first(loop.index)
   const value = (name: string): string => (name === index ? first : names.value(name))
   const body = { ...newContext(mapped, 'single', { ...names, value }, used), writer: bodyWriter(1) }
-  for (const step of steps) writeStep(step, body)
+  printLoops(loopsOf(steps, frameOf(mapped, 'single')), body)
   const tests = bounds.map((bound) => operandText(bound, outer)).map((at) => `${at} <= ${first} || ${at} - ${first} >= VEC`)
   writer.writeLine(`if (${tests.length === 1 ? tests[0] : tests.map((test) => `(${test})`).join(' && ')}) {`)
   writer.write(lines(body.writer))

@@ -4,12 +4,15 @@
  */
 import { extentOf } from '../ir/row_axis.js'
 import { mark } from '../ir/trace.js'
+import { frameOf } from '../loop/kernel_loops.js'
+import { loopsOf } from '../loop/pipeline.js'
 import type { ElementwiseProgram, MappedKernel } from '../schedule/mapped.js'
 import type { StagedLoad, Staging } from '../schedule/stage.js'
 import type { PassContext } from './context.js'
 import { offsetText, operandText, type Scope, tensorOf } from './expression.js'
-import { type Body, bodyWriter, functionName, lines, newContext, onlyPass, writePeeled, writeStep } from './frame.js'
+import { type Body, bodyWriter, functionName, lines, newContext, onlyPass, writePeeled } from './frame.js'
 import { extentIn } from './launch_text.js'
+import { printLoops } from './loops.js'
 import { createNames, storageText } from './names.js'
 
 export function tiledBody(mapped: MappedKernel, program: ElementwiseProgram, staging: Staging, used: Scope['used']): Body {
@@ -22,7 +25,7 @@ export function tiledBody(mapped: MappedKernel, program: ElementwiseProgram, sta
     const element = `heddle::tile_element<${storageText(tensorOf(each.load.tensor, inner), names)}, Shape>`
     inner.elements.set(each.name, `${element}(${tiles.get(each)}, column_in_tile + i, row_in_tile)`)
   }
-  for (const step of program.steps) writeStep(step, inner)
+  printLoops(loopsOf(program.steps, frameOf(mapped, 'single')), inner)
   const extent = operandText(extentOf(axis, extentIn(mapped)), inner)
   const length = operandText(loop.length, inner)
   const [column, row] = [names.value(loop.index), names.value(axis.index)]

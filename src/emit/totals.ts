@@ -9,12 +9,12 @@ import { mark } from '../ir/trace.js'
 import { freeNames } from '../ir/walk.js'
 import type { Loop } from '../schedule/normal.js'
 import type { TotalProgram } from '../schedule/totals.js'
-import { rowLine } from './constructs/index.js'
 import type { PassContext } from './context.js'
 import { expressionText, offsetText, operandText, type Scope, tensorOf, wideText } from './expression.js'
 import { scalarText, storageText } from './names.js'
 import { elementText, functorsText, functorText, type OwnNames } from './reductions.js'
 import { fieldText } from './user_monoid.js'
+import { writeSteps } from './write_steps.js'
 
 type Let = StmtOf<'let'>
 
@@ -55,7 +55,7 @@ export function writeWalk(program: TotalProgram, vec: number, head: PassContext,
     ...loads.map(({ load }) => load),
     ...afterExprs(program),
   ])
-  for (const each of known) head.writer.writeLine(rowLine(each, head))
+  writeSteps(known, head)
   const lanes = totals.map(() => names.fresh('lanes'))
   totals.forEach((total, i) => {
     writer.writeLine(`heddle::Accumulator<${functorText(total, context)}> ${lanes[i]};${mark(...total.values)}`)
@@ -94,7 +94,7 @@ export function writeWalk(program: TotalProgram, vec: number, head: PassContext,
 /** Writes the combination of the totals of all blocks. */
 export function writeJoin(program: TotalProgram, context: PassContext): void {
   const { writer, names } = context
-  for (const each of needed(program.before, afterExprs(program))) writer.writeLine(rowLine(each, context))
+  writeSteps(needed(program.before, afterExprs(program)), context)
   writer.writeLine(`constexpr int words = ${wordsText(program, context)};`)
   writer.writeLine('const int64_t place = int64_t{blockIdx.x} * parts * words;')
   const all = program.totals.map((total, i) => {
@@ -127,7 +127,7 @@ function writeResults(program: TotalProgram, all: readonly string[], context: Pa
     for (const [name, type, text] of results)
       writer.writeLine(`[[maybe_unused]] const ${scalarText[type]} ${names.value(name)} = ${text};${mark(...total.values)}`)
   })
-  for (const s of after) writer.writeLine(rowLine(s, context))
+  writeSteps(after, context)
 }
 
 function innermost(loops: readonly Loop[]): Loop {

@@ -44,7 +44,7 @@ export const emissionFaults: readonly PlantedFault[] = [
   {
     id: 'whole-alignment',
     kind,
-    file: 'src/emit/offsets.ts',
+    file: 'src/emit/loops.ts',
     find: '    tests.add(`heddle::is_aligned<VEC>(',
     replacement: '    tests.has(`heddle::is_aligned<VEC>(',
     wrong: 'Rows of whole chunks are moved as packs of 16 bytes wherever they begin.',
@@ -62,9 +62,9 @@ export const emissionFaults: readonly PlantedFault[] = [
   {
     id: 'shared-row-barrier',
     kind,
-    file: 'src/emit/constructs/shared_row.ts',
-    find: "        return ['team.meet();']\n",
-    replacement: '        return []\n',
+    file: 'src/emit/loop_leaf.ts',
+    find: '      return [`team.meet();',
+    replacement: '      return [`',
     wrong: 'Lanes read a row in shared memory before the others have written it.',
     tests: ['test/emit/handed_on.simt.test.ts'],
   },

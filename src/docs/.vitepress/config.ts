@@ -31,7 +31,7 @@ const tutorials = readdirSync(join(pages, 'tutorials'))
   .map((file) => `tutorials/${file.replace(/\.md$/, '')}`)
 
 const sidebar: DefaultTheme.SidebarItem[] = [
-  { text: 'Start', items: [{ text: 'Five minutes', link: '/' }, ...items('how-it-works', 'results', 'results-llama')] },
+  { text: 'Start', items: [{ text: 'Five minutes', link: '/' }, ...items('how-it-works', 'loops', 'results', 'results-llama')] },
   { text: 'Tutorials', items: items(...tutorials) },
   {
     text: 'Guides',

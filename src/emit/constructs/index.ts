@@ -1,6 +1,5 @@
-/** CUDA source of every construct, by the kinds of normal form. tsc reports a missing kind. */
-import { mark } from '../../ir/trace.js'
-import { passStatementOf } from '../../schedule/constructs/index.js'
+/** CUDA source of the constructs that lanes compute together, and the device headers of all. tsc reports a missing kind. */
+import type { Call, Search } from '../../loop/ir.js'
 import type { PassStmt, RowStmt } from '../../schedule/normal.js'
 import type { Step } from '../../schedule/passes.js'
 import type { PassContext } from '../context.js'
@@ -9,54 +8,51 @@ import type { Frame, PassText, RowText, Written } from './construct.js'
 import { countedRowText } from './counts.js'
 import { foldedStateText } from './fold_state.js'
 import { histogramText } from './histogram.js'
-import { letText } from './let.js'
-import { meetingText } from './meet.js'
-import { mergeText } from './merge.js'
-import { reductionText } from './reduce.js'
-import { sharedRowText } from './shared_row.js'
-import { storeText } from './store.js'
-import { loopStoreText } from './store_row.js'
 import { thresholdText } from './threshold.js'
 import { rankingText } from './top_k.js'
 
-const rowTexts: { readonly [K in RowStmt['kind']]: RowText<Extract<RowStmt, { kind: K }>> } = {
-  let: letText,
-  store: storeText,
+type Called = Call['stmt']
+type Searched = Search['stmt']
+
+const callTexts: { readonly [K in Called['kind']]: RowText<Extract<Called, { kind: K }>> } = {
   threshold: thresholdText,
   foldState: foldedStateText,
-  meet: meetingText,
 }
 
-const passTexts: { readonly [K in PassStmt['kind']]: PassText<Extract<PassStmt, { kind: K }>> } = {
-  reduce: reductionText,
-  merge: mergeText,
+const passTexts: { readonly [K in Searched['kind']]: PassText<Extract<Searched, { kind: K }>> } = {
   histogram: histogramText,
   counts: countedRowText,
-  sharedRow: sharedRowText,
   topK: rankingText,
   argsort: sortedRowText,
-  loopStore: loopStoreText,
 }
 
-/** The object for a statement's own kind, to be called with that statement: methods are bivariant, so no cast is needed. */
-const rowTextOf = ({ kind }: Pick<RowStmt, 'kind'>): RowText<RowStmt> => rowTexts[kind]
+/** Device headers besides kernel.cuh, of the constructs that need one. */
+const headers: { readonly [K in (PassStmt | RowStmt)['kind']]?: string | undefined } = {
+  ...Object.fromEntries(
+    Object.entries<{ readonly header?: string }>({ ...callTexts, ...passTexts }).map(([kind, { header }]) => [kind, header]),
+  ),
+  merge: 'fields.cuh',
+  sharedRow: 'shared_row.cuh',
+}
 
-const passTextOf = ({ kind }: Pick<PassStmt, 'kind'>): PassText<PassStmt> => passTexts[kind]
+/** A construct that the team of a row computes in loops of its own. */
+export function callText(stmt: Called, context: PassContext): string {
+  // The object for the statement's own kind: methods are bivariant, so no cast is needed.
+  const text: RowText<Called> = callTexts[stmt.kind]
+  return text.write(stmt, context)
+}
 
-/** A statement that runs once per row, as one line. */
-export const rowLine = (stmt: RowStmt, context: PassContext): string => rowTextOf(stmt).write(stmt, context)
-
-/** Source parts of a statement of a pass. */
-export function partsOf(stmt: PassStmt, frame: Frame): Written {
-  const places = mark(...passStatementOf(stmt).values(stmt))
-  const parts = Object.entries<Written[keyof Written]>({ ...passTextOf(stmt).write(stmt, frame) })
-  return Object.fromEntries(parts.map(([part, lines]) => [part, lines && (() => lines().map((line) => line + places))]))
+/** Source parts of a construct in a pass. */
+export function searchTexts(stmt: Searched, frame: Frame): Written {
+  const text: PassText<Searched> = passTexts[stmt.kind]
+  return text.write(stmt, frame)
 }
 
 /** Device headers that steps need besides kernel.cuh. */
-export function headersOf(steps: readonly Step[]): readonly string[] {
-  const texts = steps.flatMap((step): readonly { readonly header?: string }[] =>
-    step.kind === 'pass' ? step.pass.statements.map(passTextOf) : [rowTextOf(step)],
-  )
-  return [...new Set(texts.flatMap(({ header }) => header ?? []))]
-}
+export const headersOf = (steps: readonly Step[]): readonly string[] => [
+  ...new Set(
+    steps
+      .flatMap((step) => (step.kind === 'pass' ? step.pass.statements.map(({ kind }) => kind) : [step.kind]))
+      .flatMap((kind) => headers[kind] ?? []),
+  ),
+]

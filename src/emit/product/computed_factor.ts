@@ -5,17 +5,18 @@
 import type { StmtOf } from '../../ir/kernel.js'
 import type { MatmulFactor, MatmulKernel } from '../../ir/product.js'
 import { freeNames, visit } from '../../ir/walk.js'
+import { chunkAccesses } from '../../loop/access.js'
+import type { Access } from '../../loop/ir.js'
 import { mapPart } from '../../schedule/map.js'
 import { rowExprs } from '../../schedule/normal.js'
 import { type Pass, passValues, type Step, statementsOf } from '../../schedule/passes.js'
 import type { PassContext } from '../context.js'
-import { expressionText, type Scope } from '../expression.js'
+import type { Scope } from '../expression.js'
 import { bodyWriter, lines } from '../frame.js'
-import { type Names, scalarText } from '../names.js'
-import { type ChunkAccess, chunkAccesses } from '../offsets.js'
-import { writePass } from '../pass.js'
+import type { Names } from '../names.js'
 import type { TemplateInstance } from '../template.js'
 import { userMonoidName } from '../user_monoids.js'
+import { writePass, writeSteps } from '../write_steps.js'
 import { type FactorText, isLong, ownAxis, type Place, placeTexts } from './factor_frame.js'
 import { placed, renamed, vec } from './frame.js'
 import { rowScaleOf } from './row_scale.js'
@@ -52,14 +53,12 @@ export function computedFactor(
     names,
     writer,
     walk,
-    starts: [],
     ownName: (own) => userMonoidName(own, prologue),
-    soon: new Map(),
     widths: [vec],
   })
   const rowNames = placed(kept, texts, scope.used)
   const rowContext = context(first, rowNames, 'reread')
-  for (const step of before) writeStep(step, rowContext)
+  writeSteps(before, rowContext)
   first.writeLine(`return {${rows.map(({ name }) => rowNames.value(name)).join(', ')}};`)
 
   const chunk = bodyWriter(2)
@@ -67,12 +66,11 @@ export function computedFactor(
   const inChunk = renamed(rowNames, new Map(known))
   const { loop } = last.pass
   const long = tensors.filter((param) => loop.length.kind === 'dim' && isLong(param, loop.length.name))
-  const covers = ({ tensor: of, run }: ChunkAccess): boolean =>
+  const covers = ({ tensor: of, run }: Pick<Access, 'tensor' | 'run'>): boolean =>
     run === Number.POSITIVE_INFINITY && long.some(({ name }) => name === of && name !== tensor)
-  const whole = { covers, condition: '' }
   const names: Names = { ...inChunk, first: (name) => (name === last.pass.loop.index ? frame.along : inChunk.first(name)) }
   chunk.writeLine(`const heddle::KeptChunk<VEC> ${frame.kept}{${frame.values}};`)
-  writePass(last.pass, { ...context(chunk, names, 'single'), whole })
+  writePass(last.pass, context(chunk, names, 'single'), covers)
   const accesses = chunkAccesses(last.pass)
   // Only rows of the left operand are processed whole by one block.
   const scaled = which === 0 ? rowScaleOf(before, last.pass) : undefined
@@ -94,7 +92,7 @@ export function computedFactor(
             param,
             names: rowNames,
             context: (writer, own) => context(writer, own, 'single'),
-            whole,
+            whole: covers,
             shared: shared.map(({ name }) => kept.tensor(name)),
           }),
   }
@@ -121,12 +119,4 @@ function usedBy(pass: Pass): ReadonlySet<string> {
     })
   }
   return used
-}
-
-function writeStep(step: Step, context: PassContext): void {
-  const { writer, names } = context
-  if (step.kind === 'pass') writePass(step.pass, context)
-  else if (step.kind === 'let')
-    writer.writeLine(`const ${scalarText[step.type]} ${names.value(step.name)} = ${expressionText(step.value, context)};`)
-  else throw new Error(`internal: a factor has a step ${step.kind}`)
 }

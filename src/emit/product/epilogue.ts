@@ -16,11 +16,11 @@ import { mapRow, type Pass, type PassRow, statementsOf } from '../../schedule/pa
 import { contains } from '../../schedule/rewrite.js'
 import { expressionText, offsetText, type Scope, tensorOf } from '../expression.js'
 import { bodyWriter, lines, onlyPass } from '../frame.js'
-import { guardedText } from '../loads.js'
+import { guardedText } from '../loop_leaf.js'
 import { scalarText, storageText } from '../names.js'
-import { writePass } from '../pass.js'
 import type { TemplateInstance } from '../template.js'
 import { noOwn } from '../user_monoids.js'
+import { writePass } from '../write_steps.js'
 import { renamed, vec } from './frame.js'
 
 type Loaded = Extract<PassRow, { kind: 'loaded' }>
@@ -59,9 +59,8 @@ export function epilogueBody(
       inner.writeLine(`const ${scalarText[step.type]} ${names.value(step.name)} = ${expressionText(step.value, scope)};`)
   }
   const rest: Pass = { ...whole, rows: whole.rows.filter((row) => row.kind !== 'loaded') }
-  const all = { covers: () => true, condition: '' }
-  const chunks = { walk: 'single', starts: [], ownName: noOwn, soon: new Map(), widths: [vec], mayBeEmpty: true } as const
-  writePass(rest, { ...scope, ...chunks, starts: [], writer: inner, whole: all })
+  const chunks = { walk: 'single', ownName: noOwn, widths: [vec], mayBeEmpty: true } as const
+  writePass(rest, { ...scope, ...chunks, writer: inner }, () => true)
 
   const writer = bodyWriter()
   const write = (comment: string, head: string, body: readonly string[]): void => {

@@ -15,9 +15,9 @@ import type { PassContext } from '../context.js'
 import { expressionText, monoidText, offsetText, type Scope } from '../expression.js'
 import { bodyWriter, lines, onlyPass } from '../frame.js'
 import { type Names, scalarText } from '../names.js'
-import { writePass } from '../pass.js'
 import type { TemplateInstance } from '../template.js'
 import { noOwn } from '../user_monoids.js'
+import { writePass } from '../write_steps.js'
 import { inWholeChunks, productText, sumText } from './epilogue.js'
 import { indexTexts, placed, vec } from './frame.js'
 
@@ -56,9 +56,7 @@ export function partsBody(kernel: MatmulKernel, scope: Scope, types: TemplateIns
     names: inFrame,
     writer,
     walk: 'single',
-    starts: [],
     ownName: noOwn,
-    soon: new Map(),
     widths: [vec],
     mayBeEmpty: true,
   }

@@ -3,12 +3,13 @@
  * scale depends on come from the same chunks, and sums of products are scaled at the end.
  */
 import type { TensorParam } from '../../ir/kernel.js'
+import type { Access } from '../../loop/ir.js'
 import type { Pass } from '../../schedule/passes.js'
 import type { PassContext } from '../context.js'
 import { expressionText } from '../expression.js'
-import { bodyWriter, lines, writeStep } from '../frame.js'
+import { bodyWriter, lines } from '../frame.js'
 import type { Names } from '../names.js'
-import { writePass } from '../pass.js'
+import { writePass, writeSteps } from '../write_steps.js'
 import type { Frame } from './factor_frame.js'
 import { renamed } from './frame.js'
 import type { RowScale } from './row_scale.js'
@@ -25,7 +26,7 @@ export interface Unscaled {
   /** Names of the operand's functions, in which the operand itself names the kept chunk. */
   readonly names: Names
   readonly context: (writer: PassContext['writer'], names: Names) => PassContext
-  readonly whole: PassContext['whole']
+  readonly whole: (access: Access) => boolean
   /** Tensors that chunks of every row read at the same place. */
   readonly shared: readonly string[]
 }
@@ -65,8 +66,8 @@ export function unscaledText({ scaled, last, frame, param, names, context, whole
     {
       ...made,
       tensors: [...made.tensors, ...terms.map(({ tensor }): TensorParam => ({ ...param, name: tensor, dtype: 'f32' }))],
-      ...(whole === undefined ? {} : { whole }),
     },
+    whole,
   )
   body.writeLine('HEDDLE_UNROLL')
   body.write('for (int i = 0; i < VEC; ++i)').block(() => {
@@ -78,7 +79,7 @@ export function unscaledText({ scaled, last, frame, param, names, context, whole
   const end = bodyWriter(2)
   const known = renamed(names, new Map(terms.map(({ sum }, f) => [sum.name, `${folds}[${f}]`])))
   const after = context(end, known)
-  for (const step of scaled.after) writeStep(step, after)
+  writeSteps(scaled.after, after)
   end.writeLine(`return ${expressionText(scaled.scale, after)};`)
   return `${lines(writer).trimEnd()} {\n${lines(body)}  }\n${lines(scale).trimEnd()} {\n${lines(end)}  }\n`
 }

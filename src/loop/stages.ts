@@ -1,7 +1,7 @@
 /**
  * Stages of a chunk, each a loop over its elements (loop fission at scans). A pass without scans has one stage. The elements of a scan are known
  * once the threads of the row have exchanged the totals of their chunks, so their readers belong to a later stage than the scanned values. Runs
- * when a pass is emitted.
+ * when a pass is lowered.
  */
 import type { Expr } from '../ir/expr.js'
 import { visit } from '../ir/walk.js'

@@ -10,51 +10,37 @@ import { type AlignedChunk, inAlignedChunk, isOfChunk } from '../schedule/aligne
 import { passStatementOf } from '../schedule/constructs/index.js'
 import { mapRow, type Pass, type PassRow } from '../schedule/passes.js'
 import { contains, rewritePaths, usesIndex } from '../schedule/rewrite.js'
-import * as sharedRow from './constructs/shared_row.js'
-import type { PassContext } from './context.js'
-import { expressionText } from './expression.js'
 import { faults } from './faults.js'
-import { scalarText } from './names.js'
-
-interface ChunkValue {
-  readonly name: string
-  readonly value: Expr
-}
+import type { Let } from './ir.js'
 
 export interface ChunkedPass {
   /** The pass, with elements that read the values computed once per chunk. */
   readonly pass: Pass
-  readonly context: PassContext
-  /** Lines before the elements of a chunk, of which at least one exists unless `mayBeEmpty`. */
-  lines(mayBeEmpty: boolean): readonly string[]
+  /** Values computed before the elements of a chunk, of which at least one exists unless `mayBeEmpty`. */
+  values(mayBeEmpty: boolean): readonly Let[]
 }
 
-/** Rewrites a pass over chunks that begin at multiples of their width. Returned unchanged if chunks are single elements, or if there are none. */
-export function ofChunks(pass: Pass, given: PassContext, first: string): ChunkedPass {
-  const unchanged = { pass, context: given, lines: () => [] }
-  if (given.widths.every((width) => width === 1) || sharedRow.isAlone(pass)) return unchanged
+/** Names of the index of a chunk's first element, and of an element's place in the chunk. */
+export const firstOf = (index: string): string => `first ${index}`
+export const placeOf = (index: string): string => `place ${index}`
+
+/** Rewrites a pass over chunks that begin at multiples of their widths. Returned unchanged if chunks are single elements. */
+export function ofChunks(pass: Pass, widths: readonly number[], shared: ReadonlySet<string>): ChunkedPass {
+  if (widths.every((width) => width === 1)) return { pass, values: () => [] }
   const { index } = pass.loop
   const same = new Set<string>()
-  const chunk: AlignedChunk = { index, first: `first ${index}`, place: `place ${index}`, widths: given.widths, same }
-  const values: ChunkValue[] = []
-  const texts = new Map([
-    [chunk.first, first],
-    [chunk.place, 'i'],
-  ])
-  const names = { ...given.names, value: (name: string): string => texts.get(name) ?? given.names.value(name) }
-  const context: PassContext = { ...given, names }
+  const chunk: AlignedChunk = { index, first: firstOf(index), place: placeOf(index), widths, same }
+  const values: { readonly name: string; readonly value: Expr; readonly of?: { readonly tensor: string | undefined } }[] = []
 
   const once = new Map<string, Expr>()
   /** Names the subexpressions that an element always computes, and that depend only on its chunk and memory. */
   const share = (e: Expr): Expr =>
     rewritePaths(e, (node, always) => {
-      if (!always || (node.kind !== 'call' && node.kind !== 'load') || !isShared(node, chunk, context)) return undefined
+      if (!always || (node.kind !== 'call' && node.kind !== 'load') || !isShared(node, chunk, shared)) return undefined
       const known = once.get(hashOf(node))
       if (known !== undefined) return known
-      const wanted = node.kind === 'load' ? `${given.names.tensor(node.tensor)}_of_chunk` : 'of_chunk'
-      const name = `${wanted} ${index} ${values.length}`
-      texts.set(name, given.names.fresh(wanted))
-      values.push({ name, value: node })
+      const name = `of chunk ${index} ${values.length}`
+      values.push({ name, value: node, of: { tensor: node.kind === 'load' ? node.tensor : undefined } })
       const found = local(name, node.type)
       once.set(hashOf(node), found)
       return found
@@ -73,25 +59,26 @@ export function ofChunks(pass: Pass, given: PassContext, first: string): Chunked
     // Values of a conditional statement are not computed outside of its condition.
     return statement.mapValues(s, statement.isConditional(s) ? (e) => inAlignedChunk(e, chunk) : folded)
   })
-  const line = ({ name, value }: ChunkValue, mayBeEmpty: boolean): string => {
-    const text = expressionText(value, context)
-    const checked = mayBeEmpty && faults(value, given.shared) ? `valid > 0 ? ${text} : 0` : text
-    return `const ${scalarText[value.type]} ${names.value(name)} = ${checked};`
-  }
   return {
     pass: { ...pass, rows, statements },
-    context,
-    lines: (mayBeEmpty) => values.map((value) => line(value, mayBeEmpty)),
+    values: (mayBeEmpty) =>
+      values.map(({ name, value, of }) => ({
+        kind: 'let',
+        name,
+        type: value.type,
+        value,
+        ofChunk: { ...of, named: of === undefined, masked: mayBeEmpty && faults(value, shared) },
+      })),
   }
 }
 
 /** True if a folded expression reads memory, and depends on its chunk but not on its element. */
-const isShared = (e: Expr, { index, first, place }: AlignedChunk, { shared }: PassContext): boolean =>
+const isShared = (e: Expr, { index, first, place }: AlignedChunk, shared: ReadonlySet<string>): boolean =>
   usesIndex(e, first) &&
   faults(e, shared) &&
   !contains(
     e,
     (node) =>
       (node.kind === 'index' && (node.name === index || node.name === place)) ||
-      (node.kind === 'element' && !shared?.has(node.row)),
+      (node.kind === 'element' && !shared.has(node.row)),
   )

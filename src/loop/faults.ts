@@ -5,11 +5,11 @@ import { contains } from '../schedule/rewrite.js'
 import { mayDivideByZero } from '../schedule/simplify.js'
 
 /** True if an evaluation that the body would not make could read out of bounds (of `shared` rows too) or divide by zero. */
-export const faults = (e: Expr, shared: ReadonlyMap<string, unknown> = new Map()): boolean =>
+export const faults = (e: Expr, shared: ReadonlySet<string> = new Set()): boolean =>
   contains(e, (node) => node.kind === 'load' || (node.kind === 'element' && shared.has(node.row)) || mayDivideByZero(node))
 
 /** True if computing an element that does not exist could read out of bounds or divide by zero. */
-export function mayFault(pass: Pass, shared?: ReadonlyMap<string, unknown>): boolean {
+export function mayFault(pass: Pass, shared?: ReadonlySet<string>): boolean {
   const values = pass.rows.flatMap((row) => (row.kind === 'computed' ? [row.value] : []))
   return (
     statementsOf(pass, 'loopStore').some((s) => s.run === undefined) ||

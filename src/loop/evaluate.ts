@@ -1,0 +1,251 @@
+/**
+ * Evaluator of the loop IR: runs the loops of one row with a team of lanes in lockstep, in double precision. Each lane has registers of its own, and
+ * reads only what it has computed, or what the lanes have combined or published. Passes are checked by running small sizes before and after them.
+ */
+import type { Value } from '../ir/constructs/construct.js'
+import { evaluateExpr } from '../ir/evaluate.js'
+import type { Expr } from '../ir/expr.js'
+import { firstOf, placeOf } from './chunk_values.js'
+import { combineAccumulator } from './evaluate_combine.js'
+import { type Lane, newRegisters, type Row } from './evaluate_lane.js'
+import { collectSearch, finishSearch } from './evaluate_search.js'
+import type { Copy, LaneLoop, Loop, VectorLoop } from './ir.js'
+
+/** A team: its lanes, the chunks that each keeps in registers, and the elements of a chunk. */
+export interface Team {
+  readonly lanes: number
+  readonly chunks: number
+  readonly vec: number
+}
+
+interface Run {
+  readonly team: Team
+  readonly row: Row
+  readonly all: readonly Lane[]
+  /** True in the version for whole rows. */
+  readonly whole: boolean
+  /** Rows in shared memory that are not published yet. */
+  readonly pending: Map<string, Value[]>
+}
+
+/** @throws internal errors for elements that are missing, computed twice, or stored by a lane that has not computed them */
+export function evaluateLoops(loops: readonly Loop[], row: Row, team: Team): void {
+  const all = Array.from({ length: team.lanes }, (_, id): Lane => {
+    const rows = new Map<string, Value[]>()
+    const env = {
+      dims: row.dims,
+      attrs: row.attrs,
+      values: new Map<string, Value>(Object.entries(row.point)),
+      rows,
+      tensors: row.tensors,
+    }
+    return { id, env, rows, collected: new Map(), first: 0, valid: 0, at: 0 }
+  })
+  runAll(loops, all, { team, row, all, whole: false, pending: new Map() })
+}
+
+function runAll(loops: readonly Loop[], lanes: readonly Lane[], run: Run): void {
+  for (const loop of loops) runNode(loop, lanes, run)
+}
+
+const value = (e: Expr, lane: Lane): Value => evaluateExpr(e, lane.env)
+const number = (e: Expr, lane: Lane): number => Number(value(e, lane))
+
+type Runs<K extends Loop['kind']> = {
+  readonly [Kind in K]: (loop: Extract<Loop, { readonly kind: Kind }>, lanes: readonly Lane[], run: Run) => void
+}
+
+/** Nodes that lanes run together. */
+const shared: Runs<'version' | 'for' | 'exists' | 'barrier' | 'combine' | 'search' | 'call'> = {
+  version(loop, lanes, run) {
+    runAll(loop.body, lanes, { ...run, whole: loop.lengths.every((length) => isWhole(length, run)) })
+  },
+  for(loop, lanes, run) {
+    if (loop.owner === 'lane') runLanes(loop, lanes, run)
+    else runElements(loop, lanes, run)
+  },
+  exists(loop, lanes, run) {
+    runAll(loop.body, existing(lanes, loop.whole && run.whole), run)
+  },
+  barrier(loop, lanes, run) {
+    together(lanes, run)
+    for (const name of loop.publishes) publish(name, run.pending.get(name) ?? [], run)
+  },
+  combine(loop, lanes, run) {
+    if (loop.across === 'vector') return
+    together(lanes, run)
+    combineAccumulator(loop, run.all)
+  },
+  search(loop, lanes, run) {
+    if (loop.part === 'element') for (const lane of lanes) collectSearch(loop.stmt, lane)
+    if (loop.part !== 'finish') return
+    together(lanes, run)
+    finishSearch(loop.stmt, run.all, run.row, (name, values) => publish(name, values, run))
+  },
+  call(loop) {
+    throw new Error(`internal: loops of ${loop.stmt.kind} are not evaluated`)
+  },
+}
+
+type Leaf = Exclude<Loop, { readonly kind: keyof typeof shared }>
+
+/** Nodes that each lane runs on its own. */
+const leaves: {
+  readonly [Kind in Leaf['kind']]: (loop: Extract<Leaf, { readonly kind: Kind }>, lane: Lane, run: Run) => void
+} = {
+  let(loop, lane) {
+    lane.env.values.set(loop.name, loop.ofChunk?.masked === true && lane.valid <= 0 ? 0 : value(loop.value, lane))
+  },
+  offset(loop, lane) {
+    value(loop.value, lane)
+  },
+  buffer(loop, { rows }) {
+    rows.set(loop.name, newRegisters())
+  },
+  accumulator(loop, { collected }) {
+    collected.set(loop, [])
+  },
+  copy,
+  prefetch(loop, lane, run) {
+    if (run.team.chunks === 1) copy({ ...loop.copy, row: loop.name }, lane, run)
+  },
+  compute(loop, lane) {
+    // Elements of a scan are registers of their row already.
+    if (!('kind' in loop.value)) return
+    if (loop.shape === 'element') lane.rows.set(loop.row, newRegisters())
+    registers(loop.row, lane)[lane.at] = value(loop.value, lane)
+  },
+  fill(loop, lane) {
+    if (holds(loop.when, lane)) registers(loop.buffer, lane)[lane.at] = value(loop.value, lane)
+  },
+  accumulate(loop, lane) {
+    known(lane.collected.get(loop.into), loop.into.name).push({
+      at: lane.at,
+      values: loop.values.map((e) => number(e, lane)),
+    })
+  },
+  storeChunk({ access, buffer, when }, lane, run) {
+    if (!holds(when, lane)) return
+    forChunk(lane, access.whole, run, (at) => {
+      lane.env.values.set(access.index, at)
+      const indices = access.indices.map((e) => number(e, lane))
+      run.row.store(access.tensor, indices, registers(buffer, lane)[at] ?? Number.NaN)
+    })
+  },
+  store(loop, lane, run) {
+    if ((loop.by === 'first lane' && lane.id !== 0) || !holds(loop.when, lane)) return
+    const indices = loop.indices.map((e) => number(e, lane))
+    run.row.store(loop.tensor, indices, value(loop.value, lane))
+  },
+  shared(loop, _, run) {
+    run.pending.set(loop.row.name, run.pending.get(loop.row.name) ?? [])
+  },
+  put(loop, lane, run) {
+    known(run.pending.get(loop.row), loop.row)[lane.at] = value(loop.value, lane)
+  },
+}
+
+const holds = (when: Expr | undefined, lane: Lane): boolean => when === undefined || value(when, lane) === true
+
+const isLeaf = (loop: Loop): loop is Leaf => loop.kind in leaves
+
+function runNode(loop: Loop, lanes: readonly Lane[], run: Run): void {
+  if (isLeaf(loop)) {
+    // The function for the node's own kind: methods are bivariant, so no cast is needed.
+    const leaf: { run(each: Leaf, lane: Lane, of: Run): void } = { run: leaves[loop.kind] }
+    for (const lane of lanes) leaf.run(loop, lane, run)
+    return
+  }
+  const node: { run(each: Loop, of: readonly Lane[], by: Run): void } = { run: shared[loop.kind] }
+  node.run(loop, lanes, run)
+}
+
+function runElements({ index, body }: VectorLoop, lanes: readonly Lane[], run: Run): void {
+  for (let i = 0; i < run.team.vec; i++) {
+    for (const lane of lanes) {
+      setElement(index, lane.first + i, lane)
+      lane.env.values.set(placeOf(index), i)
+    }
+    runAll(body, lanes, run)
+  }
+}
+
+/** Runs the chunks, or the elements, that lanes share. */
+function runLanes(loop: LaneLoop, lanes: readonly Lane[], run: Run): void {
+  const [some] = lanes
+  if (some === undefined) return
+  const length = number(loop.length, some)
+  const { vec } = loop.step === 'chunk' ? run.team : { vec: 1 }
+  const rounds = Math.ceil(length / (vec * run.all.length))
+  if (loop.walk === 'kept' && loop.step === 'chunk' && rounds > run.team.chunks)
+    throw new Error(`internal: ${length} elements are too many for ${run.team.chunks} chunks a lane`)
+  for (let round = 0; round < rounds; round++) {
+    for (const lane of lanes) {
+      lane.first = (round * run.all.length + lane.id) * vec
+      lane.valid = length - lane.first
+      lane.env.values.set(firstOf(loop.index), lane.first)
+      if (loop.step === 'element') setElement(loop.index, lane.first, lane)
+    }
+    runAll(loop.body, loop.together ? lanes : lanes.filter(({ valid }) => valid > 0), run)
+  }
+}
+
+function setElement(index: string, at: number, lane: Lane): void {
+  lane.at = at
+  lane.env.values.set(index, at)
+}
+
+/** Lanes whose current element exists. @param whole true if all elements of the row are claimed to exist */
+function existing(lanes: readonly Lane[], whole: boolean): readonly Lane[] {
+  const found = lanes.filter(({ at, first, valid }) => at < first + valid)
+  if (whole && found.length < lanes.length) throw new Error('internal: an element that does not exist is computed in a whole row')
+  return found
+}
+
+/** Chunks of a row with this length are all full. Tensors of an evaluation are aligned. */
+const isWhole = (length: Expr | undefined, { all, team }: Run): boolean => {
+  const [lane] = all
+  return length !== undefined && lane !== undefined && number(length, lane) % team.vec === 0
+}
+
+function together(lanes: readonly Lane[], { all }: Run): void {
+  if (lanes.length !== all.length) throw new Error('internal: lanes meet where not all of them pass')
+}
+
+function publish(name: string, values: Value[], { all }: Run): void {
+  for (const { rows } of all) rows.set(name, values)
+}
+
+function known<T>(found: T | undefined, name: string): T {
+  if (found === undefined) throw new Error(`internal: ${name} is not declared`)
+  return found
+}
+
+const registers = (name: string, { rows }: Lane): Value[] => known(rows.get(name), name)
+
+/** Calls `f` for the elements of a chunk that exist. */
+function forChunk({ first, valid }: Pick<Lane, 'first' | 'valid'>, whole: boolean, run: Run, f: (at: number) => void): void {
+  const { vec } = run.team
+  if (whole && run.whole && valid < vec) throw new Error('internal: a chunk that is not full is accessed without a check')
+  for (let i = 0; i < Math.min(valid, vec); i++) f(first + i)
+}
+
+/** Loads one chunk, or all chunks of a lane. */
+function copy({ row, load, access, guard, shape, prefetched, length }: Copy, lane: Lane, run: Run): void {
+  const { lanes, chunks, vec } = run.team
+  if (prefetched !== undefined && chunks === 1) {
+    lane.rows.set(row, registers(prefetched, lane))
+    return
+  }
+  const values = newRegisters()
+  lane.rows.set(row, values)
+  if (!holds(guard, lane)) return
+  const extent = number(length, lane)
+  const own = Array.from({ length: chunks }, (_, chunk) => (chunk * lanes + lane.id) * vec)
+  for (const first of shape === 'chunk' ? [lane.first] : own.filter((place) => place < extent)) {
+    forChunk({ first, valid: extent - first }, access.whole, run, (at) => {
+      lane.env.values.set(access.index, at)
+      values[at] = value(load, lane)
+    })
+  }
+}

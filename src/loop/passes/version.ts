@@ -1,0 +1,101 @@
+/**
+ * Loop versioning: before the first loop of a row, one test decides if every chunk of its loops is full and aligned, as far as that is known before
+ * the first reduction. It covers rows in one run whose offset depends on no later result. The chunks of the fast version need no checks.
+ */
+import type { Expr } from '../../ir/expr.js'
+import { passStatementOf } from '../../schedule/constructs/index.js'
+import { contains } from '../../schedule/rewrite.js'
+import { isOneRun } from '../access.js'
+import { type Access, eachLoop, type LaneLoop, type Loop, mapLoops, type Offset } from '../ir.js'
+
+export function version(loops: readonly Loop[]): readonly Loop[] {
+  const first = loops.findIndex(({ kind }) => kind !== 'let')
+  const [before, after] = [loops.slice(0, first), loops.slice(first)]
+  const segments = segmentsOf(after)
+  const versioned = segments.flatMap(({ loop }) => (isVersioned(loop) ? [loop] : []))
+  if (hasOneCopy(after) || versioned.length === 0) return loops
+  const ready = new Set(before.flatMap((loop) => (loop.kind === 'let' ? [loop.name] : [])))
+  const isKnown = (e: Expr): boolean => !contains(e, (node) => node.kind === 'local' && !ready.has(node.name))
+  const offsets = new Map(after.flatMap((loop) => (loop.kind === 'offset' ? [[loop.name, loop]] : [])))
+  const offsetOf = ({ start }: Access): Offset | undefined => (start === undefined ? undefined : offsets.get(start))
+  const covers = (access: Access): boolean => {
+    const offset = offsetOf(access)
+    return isOneRun(access) && (offset === undefined || isKnown(offset.value))
+  }
+  const covered = segments.flatMap(({ loop, nodes }) => (isVersioned(loop) ? accessesOf(nodes).filter(covers) : []))
+  const hoisted = new Set(covered.flatMap((access) => offsetOf(access) ?? []))
+  return [
+    ...before,
+    ...hoisted,
+    {
+      kind: 'version',
+      lengths: versioned.map(({ length }) => (isKnown(length) ? length : undefined)),
+      aligned: covered,
+      body: withoutChecks(
+        after.filter((loop) => loop.kind !== 'offset' || !hoisted.has(loop)),
+        covers,
+      ),
+    },
+  ]
+}
+
+/** A loop of a row, after what is declared and loaded for it. */
+interface Segment {
+  readonly nodes: readonly Loop[]
+  /** The last of the nodes; undefined after the last loop of a row. */
+  readonly loop: LaneLoop | undefined
+}
+
+/** Parts of a row that end with a loop over its elements. */
+export function segmentsOf(loops: readonly Loop[]): readonly Segment[] {
+  const segments: Segment[] = []
+  let nodes: Loop[] = []
+  for (const loop of loops) {
+    nodes.push(loop)
+    if (loop.kind !== 'for' || loop.owner !== 'lane') continue
+    segments.push({ nodes, loop })
+    nodes = []
+  }
+  return nodes.length === 0 ? segments : [...segments, { nodes, loop: undefined }]
+}
+
+/** True if a loop has a version for whole rows: lanes that meet in every chunk check them all, and lanes with single elements have no chunks. */
+const isVersioned = (loop: LaneLoop | undefined): loop is LaneLoop =>
+  loop !== undefined && loop.step === 'chunk' && !loop.together
+
+/**
+ * True if the source of a row is not written twice: recurrences with row state, counts and rows that are kept whole would have memory in each copy.
+ * For a ranking, the gain in its other loops is smaller than the cost of a second copy of it.
+ */
+function hasOneCopy(loops: readonly Loop[]): boolean {
+  const kinds = new Set<string>()
+  eachLoop(loops, (loop) => {
+    if (loop.kind === 'call') kinds.add(loop.stmt.kind)
+    if (loop.kind === 'search') kinds.add(passStatementOf(loop.stmt).meets ? 'meets' : loop.stmt.kind)
+    if (loop.kind === 'shared') kinds.add('shared')
+    if (loop.kind === 'barrier' && loop.publishes.length === 0) kinds.add('replaces')
+  })
+  const replacesRow = kinds.has('shared') && kinds.has('replaces')
+  return kinds.has('foldState') || kinds.has('meets') || kinds.has('counts') || replacesRow
+}
+
+/** Chunk accesses, in the order of the loops they belong to: loads, then stores. */
+function accessesOf(loops: readonly Loop[]): readonly Access[] {
+  const accesses: Access[] = []
+  eachLoop(loops, (loop) => {
+    if (loop.kind === 'copy' || loop.kind === 'storeChunk') accesses.push(loop.access)
+  })
+  return accesses
+}
+
+/** The loops, without checks of the accesses that `covers` accepts and of elements, as far as loops have a version for whole rows. */
+export const withoutChecks = (loops: readonly Loop[], covers: (access: Access) => boolean): readonly Loop[] =>
+  segmentsOf(loops).flatMap(({ nodes, loop }) =>
+    isVersioned(loop)
+      ? mapLoops(nodes, (node) => {
+          if (node.kind === 'copy' || node.kind === 'storeChunk')
+            return [{ ...node, access: { ...node.access, whole: covers(node.access) } }]
+          return [node.kind === 'exists' ? { ...node, whole: true } : node]
+        })
+      : nodes,
+  )

@@ -1,0 +1,41 @@
+/** The passes of the loop IR, in order. `heddle inspect --passes` shows what each of them makes. */
+import type { Step } from '../schedule/passes.js'
+import type { Access, Loop } from './ir.js'
+import { type Frame, lowerSteps, newState } from './lower.js'
+import { placeLoads } from './passes/place_loads.js'
+import { unroll } from './passes/unroll.js'
+import { version, withoutChecks } from './passes/version.js'
+import { verifyLoops } from './verify.js'
+
+/** Passes, by the name that `inspect` shows. A test replaces each by a faulty one. */
+export const loopPasses = {
+  lower: (steps: readonly Step[], frame: Frame): readonly Loop[] => lowerSteps(steps, newState(frame)),
+  version: (loops: readonly Loop[], _: Frame): readonly Loop[] => version(loops),
+  placeLoads: (loops: readonly Loop[], frame: Frame): readonly Loop[] => placeLoads(loops, frame),
+  unroll: (loops: readonly Loop[], _: Frame): readonly Loop[] => unroll(loops),
+} as const
+
+/** Loops of the steps of a row. @param see receives the loops after each pass */
+export function loopsOf(
+  steps: readonly Step[],
+  frame: Frame,
+  passes: typeof loopPasses = loopPasses,
+  see: (pass: string, loops: readonly Loop[]) => void = () => undefined,
+): readonly Loop[] {
+  const seen = (pass: string, loops: readonly Loop[]): readonly Loop[] => {
+    verifyLoops(loops, frame.known ?? [], pass)
+    see(pass, loops)
+    return loops
+  }
+  let loops = seen('lowering to loops', passes.lower(steps, frame))
+  if (frame.walk === 'single') return loops
+  loops = seen('versioning', passes.version(loops, frame))
+  if (frame.walk === 'kept') return seen('placing loads', passes.placeLoads(loops, frame))
+  return seen('unrolling', passes.unroll(loops, frame))
+}
+
+/** Loops of steps that are part of another program. @param whole accesses that need no checks in the version for whole rows */
+export function partLoops(steps: readonly Step[], frame: Frame, whole?: (access: Access) => boolean): readonly Loop[] {
+  const lowered = loopPasses.lower(steps, frame)
+  return loopPasses.unroll(whole === undefined ? lowered : withoutChecks(lowered, whole), frame)
+}

@@ -1,0 +1,79 @@
+/** Prints the loop IR for people: a line per node, with the owner of each loop. Used by `heddle inspect --passes`. */
+
+import type { Expr } from '../ir/expr.js'
+import { printExpr } from '../ir/print.js'
+import type { Access, Accumulator, Copy, LaneLoop, Loop } from './ir.js'
+
+/** Loops as text, two spaces of indent per level. */
+export const printLoops = (loops: readonly Loop[], indent = ''): string =>
+  loops.map((loop) => `${indent}${lineOf(loop)}\n${'body' in loop ? printLoops(loop.body, `${indent}  `) : ''}`).join('')
+
+const when = (condition: Expr | undefined): string => (condition === undefined ? '' : ` if ${printExpr(condition)}`)
+const place = ({ tensor, indices }: { readonly tensor: string; readonly indices: readonly Expr[] }): string =>
+  `${tensor}[${indices.map(printExpr).join(', ')}]`
+const checks = ({ whole }: Access): string => (whole ? ', unchecked' : '')
+
+function lineOf(loop: Loop): string {
+  switch (loop.kind) {
+    case 'for':
+      return loop.owner === 'lane' ? laneText(loop) : `for ${loop.index} in chunk: vector`
+    case 'let':
+      return `let ${loop.name}: ${loop.type} = ${printExpr(loop.value)}${loop.ofChunk === undefined ? '' : ' (once per chunk)'}`
+    case 'offset':
+      return `let ${loop.name}: i64 = ${printExpr(loop.value)}`
+    case 'buffer':
+      return `registers ${loop.name}: ${loop.type} of a ${loop.shape}`
+    case 'copy':
+      return copyText(loop)
+    case 'prefetch':
+      return `prefetch ${loop.name} = ${place(loop.copy.load)} (if a lane has one chunk)`
+    case 'compute':
+      return `${loop.row} = ${'kind' in loop.value ? printExpr(loop.value) : accumulatorName(loop.value.scan)}`
+    case 'fill':
+      return `${loop.buffer} = ${printExpr(loop.value)}${when(loop.when)}`
+    case 'accumulator':
+      return `${loop.scan ? 'scan' : 'accumulator'} ${accumulatorName(loop)}: ${typeof loop.monoid === 'string' ? loop.monoid : 'of the op'}`
+    case 'accumulate':
+      return `${accumulatorName(loop.into)} += ${loop.values.map(printExpr).join(', ')}`
+    case 'combine': {
+      const into = loop.into.map(({ name }) => name).join(', ')
+      return `${into === '' ? '' : `let ${into} = `}combine ${accumulatorName(loop.accumulator)} across ${loop.across}`
+    }
+    case 'storeChunk':
+      return `store chunk ${place(loop.access)} = ${loop.buffer}${when(loop.when)}${checks(loop.access)}`
+    case 'store':
+      return `store ${place(loop)} = ${printExpr(loop.value)}${when(loop.when)} (${loop.by})`
+    case 'exists':
+      return `if the element exists${loop.whole ? ', or in whole rows' : ''}`
+    case 'shared':
+      return `shared ${loop.row.name}: ${loop.row.type} of ${loop.row.length}`
+    case 'put':
+      return `${loop.row}[${loop.index}] = ${printExpr(loop.value)}`
+    case 'barrier':
+      return `barrier${loop.publishes.length === 0 ? '' : `: ${loop.publishes.join(', ')} can be read`}`
+    case 'search':
+      return `${loop.stmt.kind}: ${loop.part}${loop.part === 'element' ? ` ${printExpr(loop.stmt.value)}` : ''}`
+    case 'call':
+      return `call ${loop.stmt.kind}`
+    case 'version': {
+      const lengths = loop.lengths.map((length) => (length === undefined ? 'false' : `${printExpr(length)} % VEC == 0`))
+      return `two versions: whole rows if ${[...new Set(lengths)].join(' and ')}, and ${[...new Set(loop.aligned.map(({ tensor }) => tensor))].join(', ')} aligned`
+    }
+  }
+}
+
+const accumulatorName = ({ of, name }: Accumulator): string => of ?? name
+
+function laneText({ index, length, step, walk, together, unrolled }: LaneLoop): string {
+  const rounds = {
+    kept: 'all in registers',
+    reread: unrolled ? 'a few unrolled' : 'one after the other',
+    single: 'one a thread',
+  }[walk]
+  return `for ${index} < ${printExpr(length)}: lanes, ${step === 'element' ? 'one element each' : `chunks of VEC, ${rounds}`}${together ? ', all meet' : ''}`
+}
+
+function copyText({ row, load, access, shape, guard, prefetched }: Copy): string {
+  const from = prefetched === undefined ? '' : `, or ${prefetched}`
+  return `${row} = load ${shape === 'row' ? 'all chunks of' : 'chunk'} ${place(load)}${from}${when(guard)}${checks(access)}`
+}

@@ -1,0 +1,183 @@
+/**
+ * Verifier of the loop IR, run after each pass. Names are declared once, and before they are read. Elements are computed by loops over vectors, and
+ * those that may not exist are neither stored nor accumulated. Lanes meet only where all of them pass. An accumulator is combined once across the
+ * elements of each chunk and once across lanes, after its loop. Accesses without checks stand in the version for whole rows, which tests them.
+ */
+
+import { visit } from '../ir/walk.js'
+import { passStatementOf } from '../schedule/constructs/index.js'
+import { firstOf, placeOf } from './chunk_values.js'
+import { publishedBy } from './constructs.js'
+import { type Access, bodyOf, eachLoop, type LaneLoop, type Loop, type Version } from './ir.js'
+import { placesOf, valuesOf } from './walk.js'
+
+/** Place of a node. */
+interface Inside {
+  /** Names that can be read. */
+  readonly names: Set<string>
+  readonly lanes?: LaneLoop
+  readonly vector: boolean
+  readonly exists: boolean
+  readonly version?: Version
+  readonly fail: (reason: string) => never
+}
+
+/**
+ * @param known names that the surrounding source declares
+ * @throws internal error that names the pass and the rule
+ */
+export function verifyLoops(loops: readonly Loop[], known: Iterable<string>, pass: string): void {
+  const fail = (reason: string): never => {
+    throw new Error(`internal: ${pass}: ${reason}`)
+  }
+  verifyDeclarations(loops, fail)
+  verifyCombines(loops, fail)
+  verifyBody(loops, { names: new Set(known), vector: false, exists: false, fail })
+}
+
+function verifyBody(loops: readonly Loop[], inside: Inside): void {
+  for (const loop of loops) {
+    verifyReads(loop, inside)
+    verifyPlace(loop, inside)
+    const names = loop.kind === 'exists' ? inside.names : new Set(inside.names)
+    if (loop.kind === 'for') {
+      names.add(loop.index)
+      if (loop.owner === 'lane') names.add(firstOf(loop.index))
+      else names.add(placeOf(loop.index))
+    }
+    verifyBody(bodyOf(loop), {
+      ...inside,
+      names,
+      ...(loop.kind === 'for' && loop.owner === 'lane' ? { lanes: loop } : {}),
+      ...(loop.kind === 'version' ? { version: loop } : {}),
+      vector: inside.vector || (loop.kind === 'for' && (loop.owner === 'vector' || loop.step === 'element')),
+      exists:
+        inside.exists || loop.kind === 'exists' || (loop.kind === 'for' && loop.owner === 'lane' && loop.step === 'element'),
+    })
+    for (const name of definedBy(loop)) inside.names.add(name)
+  }
+}
+
+/** Names that can be read after a node. */
+function definedBy(loop: Loop): readonly string[] {
+  switch (loop.kind) {
+    case 'let':
+    case 'offset':
+    case 'prefetch':
+    case 'buffer':
+      return [loop.name]
+    case 'accumulator':
+      return [loop.name, ...loop.rows.map(({ row }) => row)]
+    case 'copy':
+    case 'compute':
+      return [loop.row]
+    case 'combine':
+      return loop.into.map(({ name }) => name)
+    case 'barrier':
+      return loop.publishes
+    case 'search':
+      return loop.part === 'finish' ? publishedBy(loop.stmt) : []
+    case 'call':
+      return loop.stmt.kind === 'threshold'
+        ? [loop.stmt.name]
+        : loop.stmt.fields.flatMap(({ is, before, after, result }) => (is === 'row' ? [before, after, result] : [result]))
+    default:
+      return []
+  }
+}
+
+/** Names in a loop of its own, such as that of a search, are its own. */
+function verifyReads(loop: Loop, { names, fail }: Inside): void {
+  if (loop.kind === 'call' || loop.kind === 'search') return
+  for (const expr of [...valuesOf(loop), ...placesOf(loop)]) {
+    visit(expr, (node) => {
+      if (node.kind === 'local' && !names.has(node.name)) fail(`${node.name} is read before it is computed`)
+      if (node.kind === 'element' && !names.has(node.row)) fail(`an element of ${node.row} is read before it is computed`)
+    })
+  }
+  const used = 'access' in loop ? [loop.access.start] : []
+  const others = loop.kind === 'accumulate' ? [loop.into.name] : loop.kind === 'fill' ? [loop.buffer] : []
+  const prefetched = loop.kind === 'copy' ? [loop.prefetched] : []
+  for (const name of [...used, ...others, ...prefetched])
+    if (name !== undefined && !names.has(name)) fail(`${name} is used before it is declared`)
+}
+
+function verifyPlace(loop: Loop, inside: Inside): void {
+  const { lanes, vector, exists, fail } = inside
+  const meets = isMeeting(loop)
+  if (meets && (vector || (lanes !== undefined && !lanes.together))) fail('lanes meet where not all of them pass')
+  if ('access' in loop) verifyAccess(loop.access, inside)
+  switch (loop.kind) {
+    case 'for':
+      if (loop.owner === 'lane' ? lanes !== undefined : lanes === undefined || vector)
+        fail(`a loop of ${loop.owner}s stands in another`)
+      return
+    case 'compute':
+    case 'fill':
+      if (!vector) fail('an element is computed outside of a loop over elements')
+      return
+    case 'accumulate':
+    case 'put':
+      if (!vector || !exists) fail('an element that may not exist is collected')
+      return
+    case 'store':
+      if (loop.by === 'owner' ? !vector || !exists : lanes !== undefined)
+        fail(`an element of ${loop.tensor} is stored by the wrong lanes`)
+      return
+    case 'storeChunk':
+      if (lanes === undefined || vector) fail(`a chunk of ${loop.access.tensor} is stored outside of a loop over chunks`)
+      return
+    case 'copy':
+      if (vector || (loop.shape === 'row') !== (lanes === undefined)) fail(`${loop.row} is loaded at the wrong place`)
+      return
+    case 'exists':
+      if (loop.whole && (inside.version === undefined || lanes?.together === true))
+        fail('elements of a row that may have a tail are not checked')
+      return
+    default:
+  }
+}
+
+/** True if all lanes of the row must reach a node together. */
+const isMeeting = (loop: Loop): boolean =>
+  loop.kind === 'barrier' ||
+  loop.kind === 'call' ||
+  (loop.kind === 'combine' && loop.across === 'lane') ||
+  (loop.kind === 'search' &&
+    (loop.part === 'finish' || loop.part === 'declare' || (loop.part === 'leaveChunk' && passStatementOf(loop.stmt).meets)))
+
+function verifyAccess(access: Access, { version, fail, lanes }: Inside): void {
+  if (!access.whole) return
+  const isTested = version?.aligned.some(({ tensor, start }) => tensor === access.tensor && start === access.start) === true
+  if (!isTested || lanes?.together === true) fail(`a chunk of ${access.tensor} is accessed without a check`)
+}
+
+function verifyDeclarations(loops: readonly Loop[], fail: Inside['fail']): void {
+  const declared = new Set<string>()
+  eachLoop(loops, (loop) => {
+    const name =
+      loop.kind === 'let' && loop.ofChunk !== undefined
+        ? undefined
+        : 'name' in loop && loop.kind !== 'buffer'
+          ? loop.name
+          : undefined
+    if (name === undefined) return
+    if (declared.has(name)) fail(`${name} is declared twice`)
+    declared.add(name)
+  })
+}
+
+/** Checks that reductions are combined once across the elements of every chunk, and once across lanes. */
+function verifyCombines(loops: readonly Loop[], fail: Inside['fail']): void {
+  const counts = new Map<string, { vector: number; lane: number; of: string | undefined; scan: boolean }>()
+  eachLoop(loops, (loop) => {
+    if (loop.kind === 'accumulator') counts.set(loop.name, { vector: 0, lane: 0, of: loop.of, scan: loop.scan })
+    if (loop.kind === 'combine') {
+      const count = counts.get(loop.accumulator.name) ?? fail('an accumulator is combined before it is declared')
+      count[loop.across]++
+    }
+  })
+  for (const { vector, lane, of, scan } of counts.values())
+    if (lane !== 1 || vector !== (scan ? 0 : 1))
+      fail(`${of ?? 'a reduction'} is combined ${lane} times across lanes and ${vector} times across elements`)
+}

@@ -1,0 +1,57 @@
+/** Expressions of the loop IR: values that a node computes, and places that it reads or writes. */
+import type { Expr } from '../ir/expr.js'
+import { passStatementOf, rowStatementOf } from '../schedule/constructs/index.js'
+import type { Loop } from './ir.js'
+
+const some = (...exprs: readonly (Expr | undefined)[]): readonly Expr[] => exprs.filter((e) => e !== undefined)
+
+/** Values that a node computes, without those of the nodes in its body. */
+export function valuesOf(loop: Loop): readonly Expr[] {
+  switch (loop.kind) {
+    case 'let':
+    case 'fill':
+    case 'put':
+    case 'store':
+      return [loop.value]
+    case 'compute':
+      return 'kind' in loop.value ? [loop.value] : []
+    case 'accumulate':
+      return loop.values
+    case 'accumulator':
+      return loop.starts
+    case 'search':
+      return loop.part === 'element' ? passStatementOf(loop.stmt).values(loop.stmt) : []
+    case 'call':
+      return rowStatementOf(loop.stmt).values(loop.stmt)
+    default:
+      return []
+  }
+}
+
+/** Indices, lengths and conditions of a node. */
+export function placesOf(loop: Loop): readonly Expr[] {
+  switch (loop.kind) {
+    case 'offset':
+      return [loop.value]
+    case 'copy':
+      return [...loop.access.indices, loop.length, ...some(loop.guard)]
+    case 'prefetch':
+      return placesOf(loop.copy)
+    case 'storeChunk':
+      return [...loop.access.indices, ...some(loop.when)]
+    case 'store':
+      return [...loop.indices, ...some(loop.when)]
+    case 'fill':
+      return some(loop.when)
+    case 'search':
+      return loop.part === 'declare' ? passStatementOf(loop.stmt).places(loop.stmt) : []
+    case 'call':
+      return rowStatementOf(loop.stmt).places(loop.stmt)
+    case 'for':
+      return loop.owner === 'lane' ? [loop.length] : []
+    case 'version':
+      return some(...loop.lengths)
+    default:
+      return []
+  }
+}

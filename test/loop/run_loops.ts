@@ -1,0 +1,71 @@
+/** Runs the loops of a kernel, after each pass, on small sizes, beside the evaluation of its body. */
+import { evaluateKernel, type HostTensor } from '../../src/ir/evaluate.js'
+import type { Instance } from '../../src/ir/instance.js'
+import type { Kernel } from '../../src/ir/kernel.js'
+import { evaluateByLoops } from '../../src/loop/evaluate_kernel.js'
+import type { Loop, Walk } from '../../src/loop/ir.js'
+import { frameOf, walksOf } from '../../src/loop/kernel_loops.js'
+import { loopPasses, loopsOf } from '../../src/loop/pipeline.js'
+import { mapKernel, schedulePasses } from '../../src/schedule/map.js'
+
+export type Passes = typeof loopPasses
+
+/** Small integers and quarters, so that sums are exact in any order. Integer tensors hold indices below `most`. */
+function inputOf(
+  tensor: Kernel['tensors'][number],
+  dims: Readonly<Record<string, number>>,
+  most: number,
+  seed: number,
+): HostTensor {
+  const shape = tensor.dims.map((dim) => dims[dim] ?? 1)
+  const length = shape.reduce((a, b) => a * b, 1)
+  const isInteger = typeof tensor.dtype === 'string' && tensor.dtype.startsWith('i')
+  const value = (i: number): number => (isInteger ? (i * 7 + 3 + seed) % most : ((i * 37 + 11 + 13 * seed) % 41) / 4 - 5)
+  return { data: Float64Array.from({ length }, (_, i) => value(i)), shape }
+}
+
+export interface Difference {
+  readonly walk: Walk
+  readonly pass: string
+  readonly place: string
+}
+
+/** First differences between the loops of a kernel and its body, by walk and pass; or an error of the evaluation. */
+export function differences(
+  instance: Instance,
+  dims: Readonly<Record<string, number>>,
+  { lanes, vec }: { readonly lanes: number; readonly vec: number },
+  passes: Partial<Passes> = {},
+): Difference[] {
+  const { kernel } = instance
+  // Tiles of staged loads are no loops of a row.
+  const mapped = mapKernel(instance, undefined, undefined, { ...schedulePasses, stageLoads: () => undefined })
+  const most = Math.min(...Object.values(dims))
+  const inputs = kernel.tensors
+    .filter(({ access }) => access === 'in')
+    .map((tensor, i) => [tensor.name, inputOf(tensor, dims, most, i)])
+  const tensors: Record<string, HostTensor> = Object.fromEntries(inputs)
+  const wanted = evaluateKernel(kernel, tensors, dims)
+  const longest = Math.max(...Object.values(dims).map((a) => a * 2))
+  return walksOf(mapped).flatMap(([walk, steps]) => {
+    const seen: [string, readonly Loop[]][] = []
+    loopsOf(
+      steps,
+      { ...frameOf(mapped, walk), widths: [vec] },
+      { ...loopPasses, ...passes },
+      (pass, loops) => void seen.push([pass, loops]),
+    )
+    const team =
+      walk === 'single'
+        ? { lanes: Math.ceil(longest / vec), chunks: 1, vec }
+        : { lanes, vec, chunks: Math.ceil(longest / (lanes * vec)) }
+    return seen.flatMap(([pass, loops]): Difference[] => {
+      const found = evaluateByLoops(mapped, loops, { tensors, dims }, team)
+      const place = Object.entries(wanted).flatMap(([name, { data }]) => {
+        const at = data.findIndex((value, i) => !Object.is(value + 0, (found[name]?.data[i] ?? 0) + 0))
+        return at < 0 ? [] : [`${name}[${at}] is ${found[name]?.data[at]}, not ${data[at]}`]
+      })[0]
+      return place === undefined ? [] : [{ walk, pass, place }]
+    })
+  })
+}
