@@ -36,6 +36,7 @@ int32_t heddle_launch_append_places_int8__f32(const heddle_launch* launch, heddl
 int32_t heddle_launch_append_places_keys_values__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_append_places_keys_values__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_append_places_keys_values__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_append_places_keys_values_f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_append_step__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_append_step__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_append_step__f32(const heddle_launch* launch, heddle_error* error);
@@ -45,6 +46,7 @@ int32_t heddle_launch_append_step_int8__f32(const heddle_launch* launch, heddle_
 int32_t heddle_launch_append_step_keys_values__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_append_step_keys_values__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_append_step_keys_values__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_append_step_keys_values_f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_append_tokens__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_append_tokens__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_append_tokens__f32(const heddle_launch* launch, heddle_error* error);
@@ -54,6 +56,7 @@ int32_t heddle_launch_append_tokens_int8__f32(const heddle_launch* launch, heddl
 int32_t heddle_launch_append_tokens_keys_values__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_append_tokens_keys_values__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_append_tokens_keys_values__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_append_tokens_keys_values_f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_argmax__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_argmax__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_argmax__f32(const heddle_launch* launch, heddle_error* error);
@@ -132,6 +135,7 @@ int32_t heddle_launch_beam_heads_int8__f32(const heddle_launch* launch, heddle_e
 int32_t heddle_launch_beam_heads_keys_values__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_beam_heads_keys_values__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_beam_heads_keys_values__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_heads_keys_values_f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_beam_rank__k1(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_beam_rank__k16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_beam_rank__k2(const heddle_launch* launch, heddle_error* error);
@@ -193,6 +197,10 @@ int32_t heddle_launch_bias_tanh__f32(const heddle_launch* launch, heddle_error* 
 int32_t heddle_launch_cast_f32__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_cast_f32__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_cast_f32__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_cast_float__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_cast_float__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_cast_float__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_cast_float_quantize_rows(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_channel_max__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_channel_max__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_channel_max__f32(const heddle_launch* launch, heddle_error* error);
@@ -227,9 +235,21 @@ int32_t heddle_launch_dequantize_rows__f32(const heddle_launch* launch, heddle_e
 int32_t heddle_launch_dequantize_rows_bias__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_dequantize_rows_bias__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_dequantize_rows_bias__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_dequantize_rows_bias_f32__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_dequantize_rows_bias_f32__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_dequantize_rows_bias_f32__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_dequantize_rows_bias_residual_rms_norm_quantize_rows__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_dequantize_rows_bias_residual_rms_norm_quantize_rows__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_dequantize_rows_bias_residual_rms_norm_quantize_rows__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_dequantize_rows_bias_rotate_f32_keys__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_dequantize_rows_bias_rotate_f32_keys__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_dequantize_rows_bias_rotate_f32_keys__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_dequantize_rows_bias_rotate_f32_queries_keys__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_dequantize_rows_bias_rotate_f32_queries_keys__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_dequantize_rows_bias_rotate_f32_queries_keys__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_dequantize_rows_bias_rotate_f32_queries_transpose__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_dequantize_rows_bias_rotate_f32_queries_transpose__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_dequantize_rows_bias_rotate_f32_queries_transpose__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_dequantize_rows_bias_rotate_keys__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_dequantize_rows_bias_rotate_keys__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_dequantize_rows_bias_rotate_keys__f32(const heddle_launch* launch, heddle_error* error);
@@ -239,12 +259,16 @@ int32_t heddle_launch_dequantize_rows_bias_rotate_queries_keys__f32(const heddle
 int32_t heddle_launch_dequantize_rows_bias_rotate_queries_transpose__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_dequantize_rows_bias_rotate_queries_transpose__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_dequantize_rows_bias_rotate_queries_transpose__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_dequantize_rows_f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_dequantize_rows_residual__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_dequantize_rows_residual__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_dequantize_rows_residual__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_dequantize_rows_residual_rms_norm_quantize_rows__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_dequantize_rows_residual_rms_norm_quantize_rows__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_dequantize_rows_residual_rms_norm_quantize_rows__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_dequantize_rows_rotate_f32_keys(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_dequantize_rows_rotate_f32_queries_keys(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_dequantize_rows_rotate_f32_queries_transpose(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_dequantize_rows_rotate_keys__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_dequantize_rows_rotate_keys__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_dequantize_rows_rotate_keys__f32(const heddle_launch* launch, heddle_error* error);
@@ -485,21 +509,27 @@ int32_t heddle_launch_layer_norm_to_int8_col32__f32(const heddle_launch* launch,
 int32_t heddle_launch_llama_beams_softmax__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_llama_beams_softmax__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_llama_beams_softmax__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_llama_beams_softmax_f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_llama_beams_window_softmax__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_llama_beams_window_softmax__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_llama_beams_window_softmax__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_llama_beams_window_softmax_f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_llama_prompt_softmax__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_llama_prompt_softmax__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_llama_prompt_softmax__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_llama_prompt_softmax_f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_llama_prompt_window_softmax__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_llama_prompt_window_softmax__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_llama_prompt_window_softmax__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_llama_prompt_window_softmax_f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_llama_step_softmax__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_llama_step_softmax__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_llama_step_softmax__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_llama_step_softmax_f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_llama_step_window_softmax__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_llama_step_window_softmax__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_llama_step_window_softmax__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_llama_step_window_softmax_f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_locate_rows(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_log_softmax__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_log_softmax__f16(const heddle_launch* launch, heddle_error* error);
@@ -581,6 +611,7 @@ int32_t heddle_launch_pack_integers(const heddle_launch* launch, heddle_error* e
 int32_t heddle_launch_pack_quantize_rows__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_pack_quantize_rows__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_pack_quantize_rows__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_pack_quantize_rows_f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_pack_rows__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_pack_rows__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_pack_rows__f32(const heddle_launch* launch, heddle_error* error);
@@ -617,6 +648,7 @@ int32_t heddle_launch_past_heads_int8__f32(const heddle_launch* launch, heddle_e
 int32_t heddle_launch_past_heads_keys_values__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_past_heads_keys_values__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_past_heads_keys_values__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_past_heads_keys_values_f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_peaks__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_peaks__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_peaks__f32(const heddle_launch* launch, heddle_error* error);
@@ -695,6 +727,9 @@ int32_t heddle_launch_rms_norm_quantize_rows__f32(const heddle_launch* launch, h
 int32_t heddle_launch_rms_norm_rotate_queries_keys__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_rms_norm_rotate_queries_keys__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_rms_norm_rotate_queries_keys__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_rms_norm_rotate_queries_keys_f32__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_rms_norm_rotate_queries_keys_f32__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_rms_norm_rotate_queries_keys_f32__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_rotate_append__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_rotate_append__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_rotate_append__f32(const heddle_launch* launch, heddle_error* error);
@@ -818,6 +853,7 @@ int32_t heddle_launch_unpack_rows__f32(const heddle_launch* launch, heddle_error
 int32_t heddle_launch_unpack_split_heads__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_unpack_split_heads__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_unpack_split_heads__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_unpack_split_heads_f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_unpack_split_kv__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_unpack_split_kv__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_unpack_split_kv__f32(const heddle_launch* launch, heddle_error* error);
@@ -858,6 +894,7 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"append_places_keys_values__bf16", "1e33ff3523f3df6451db9ac055c31a0157589b20ef6e6dc8396f540da4d51ca6", 7, 4, 0, heddle_launch_append_places_keys_values__bf16, "rrrrrww"},
       {"append_places_keys_values__f16", "e69604f0ca0dec463a64ad4ec4f6e18e9d95c497cb4e8c432ad06d5cd4f8a815", 7, 4, 0, heddle_launch_append_places_keys_values__f16, "rrrrrww"},
       {"append_places_keys_values__f32", "ffa77822706b989b4edf32fd9aaeb6574c937eb0f1652023395b0509b5124c5a", 7, 4, 0, heddle_launch_append_places_keys_values__f32, "rrrrrww"},
+      {"append_places_keys_values_f32", "c5bf111b16e1d94a348215dbba78f35cfdc3ec32fc0f5e622285fef22bfcc144", 7, 4, 0, heddle_launch_append_places_keys_values_f32, "rrrrrww"},
       {"append_step__bf16", "82c5864e4afb6f77687c04d48a66aeeb911639b339f1c6dc6ffba9e70f6945bb", 4, 5, 0, heddle_launch_append_step__bf16, "rrrw"},
       {"append_step__f16", "dc90e9635541a6bc33cac6139fcec67e3c728e110b7f0bdbb5bb2f92b6854262", 4, 5, 0, heddle_launch_append_step__f16, "rrrw"},
       {"append_step__f32", "791df7ff3d303714c5ca448dd4593788fe0bbebeba28be362b076d7e64f0036e", 4, 5, 0, heddle_launch_append_step__f32, "rrrw"},
@@ -867,6 +904,7 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"append_step_keys_values__bf16", "5b7fb51f3fa80e085f1fd73c84b6403f9ea7109aa5296d67453c8b0ed89efb84", 7, 5, 0, heddle_launch_append_step_keys_values__bf16, "rrrrrww"},
       {"append_step_keys_values__f16", "fef8b05e9c7e8d181034a2117c6e590776423ffbf71240030d1a8e46bf0737c5", 7, 5, 0, heddle_launch_append_step_keys_values__f16, "rrrrrww"},
       {"append_step_keys_values__f32", "9b20b751461f2a447c5ce69e184e9c258a9bcf29948380d8b351fdeef304c2c1", 7, 5, 0, heddle_launch_append_step_keys_values__f32, "rrrrrww"},
+      {"append_step_keys_values_f32", "bbc357e1346bc45b13e5cc8971d352a9e8ab5c356e8a014cb4349b7fda3d29d7", 7, 5, 0, heddle_launch_append_step_keys_values_f32, "rrrrrww"},
       {"append_tokens__bf16", "59abe952f62818370da1800fb3f1bcadbe09290e2ed010d07f212fca08802fe7", 7, 6, 0, heddle_launch_append_tokens__bf16, "rrrrrrw"},
       {"append_tokens__f16", "c27008af90e970ef1cc74f71eaea58eea70454f7e859962062c9bab91f37d6db", 7, 6, 0, heddle_launch_append_tokens__f16, "rrrrrrw"},
       {"append_tokens__f32", "db9102084b915b3faa2567634e033d6c62d8d6c2aac237fd65e3242fe6360828", 7, 6, 0, heddle_launch_append_tokens__f32, "rrrrrrw"},
@@ -876,6 +914,7 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"append_tokens_keys_values__bf16", "6b81a4312b2044c9d7713a121d3c3d68501e37d263b069f9caea9c1d69bd0d37", 10, 7, 0, heddle_launch_append_tokens_keys_values__bf16, "rrrrrrrrww"},
       {"append_tokens_keys_values__f16", "08f601033bf3a4c7ec7cfaefa9f9ef3b9a4b1d38dddc026e45f16b362b64385c", 10, 7, 0, heddle_launch_append_tokens_keys_values__f16, "rrrrrrrrww"},
       {"append_tokens_keys_values__f32", "568712c075c771a3d69109c31d954e4813e3bdd9980ef64d35db3458e7a9a1f9", 10, 7, 0, heddle_launch_append_tokens_keys_values__f32, "rrrrrrrrww"},
+      {"append_tokens_keys_values_f32", "37f8d821c1dc65d5821f29963e72238e56388ed0ad79ae70f2e441f6564d57ff", 10, 7, 0, heddle_launch_append_tokens_keys_values_f32, "rrrrrrrrww"},
       {"argmax__bf16", "2e1164b6ff574fee3a982f4ccfb7ec7bf1843cc375eee33b49ecea2d579d3d9e", 2, 2, 0, heddle_launch_argmax__bf16, "rw"},
       {"argmax__f16", "40d8f6fecd2d351764256cadb0c4d978eefd53b2f09cd9924010f99e842cf1ed", 2, 2, 0, heddle_launch_argmax__f16, "rw"},
       {"argmax__f32", "9bbea808344d52f4717ee70864bc9503cc5cc547646a564b260266c182ed5342", 2, 2, 0, heddle_launch_argmax__f32, "rw"},
@@ -954,6 +993,7 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"beam_heads_keys_values__bf16", "5f9da77b9f3ff5f7aebe602425c5ba76668b70f78ba8b0cf6335fc83ee123088", 5, 6, 0, heddle_launch_beam_heads_keys_values__bf16, "rrrww"},
       {"beam_heads_keys_values__f16", "854a8c6d2d2b268347eba9c9caa977a2afecc334b6cc11079d5707a48b05531a", 5, 6, 0, heddle_launch_beam_heads_keys_values__f16, "rrrww"},
       {"beam_heads_keys_values__f32", "0c6735fce5f753993dba048fa3ae854a70a3a04bc002846da0a18fc93454f0af", 5, 6, 0, heddle_launch_beam_heads_keys_values__f32, "rrrww"},
+      {"beam_heads_keys_values_f32", "9a7eaf12543d3cb3a34d69048c340cf67b1ac1ac69dd0ecb6c1675902df4812e", 5, 6, 0, heddle_launch_beam_heads_keys_values_f32, "rrrww"},
       {"beam_rank__k1", "220dc38bf1bfbbf8f65f23e4887f52acc140dd98822172c9cb95970cab044665", 8, 4, 0, heddle_launch_beam_rank__k1, "rrrrwwww"},
       {"beam_rank__k16", "bfd61c6b892ff1e130bf6760e8219ed8f838f37cdbbdab2fde9a5cea2ea2738c", 8, 4, 0, heddle_launch_beam_rank__k16, "rrrrwwww"},
       {"beam_rank__k2", "3df479080a624717444e010d8474232c1edc29da0a195b55de94c546585f5179", 8, 4, 0, heddle_launch_beam_rank__k2, "rrrrwwww"},
@@ -1015,6 +1055,10 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"cast_f32__bf16", "0d2972d28bd15f0b75a46b518ad819b83b341cfb6757bb6f8888e74cef7664b8", 2, 2, 0, heddle_launch_cast_f32__bf16, "rw"},
       {"cast_f32__f16", "e070de33c9733a28e668b145cb1058f0450f85f855e8052d671d036a15f94812", 2, 2, 0, heddle_launch_cast_f32__f16, "rw"},
       {"cast_f32__f32", "2240c5dac17c7d792f7c8e8bda6fa340171d52ab4f4472957573a88d40cc36e6", 2, 2, 0, heddle_launch_cast_f32__f32, "rw"},
+      {"cast_float__bf16", "23664a653dc28f0c7cd6c74db6b1bd75a4b52b52939b9fcf282a5adb67b1d148", 2, 2, 0, heddle_launch_cast_float__bf16, "rw"},
+      {"cast_float__f16", "c9df1ce3c16366acf65a8cc115149455d6c57689aebb3c328df0e6e2a0358892", 2, 2, 0, heddle_launch_cast_float__f16, "rw"},
+      {"cast_float__f32", "f07863f41fc3aa537443c6c03c3fe1cc6371d8f7db42d6ba8d12377b9851223a", 2, 2, 0, heddle_launch_cast_float__f32, "rw"},
+      {"cast_float_quantize_rows", "705bfc5cdb1145bd5cf2e598a18158166adaec4672bfbb8521fe22983d988792", 3, 2, 0, heddle_launch_cast_float_quantize_rows, "rww"},
       {"channel_max__bf16", "074908e59f66b528d1b935ef6abd3f6f58fd94450c708e883f096d9807b2b775", 2, 2, 0, heddle_launch_channel_max__bf16, "rw"},
       {"channel_max__f16", "aca3ac25cde81e61c2dd0056a35cb9bdcb72976d641a44dca9e1fdc6614814f0", 2, 2, 0, heddle_launch_channel_max__f16, "rw"},
       {"channel_max__f32", "ab27d416c3bc06655145dae8cc3ec316b2803cd27ad0861bcf92fa25b19c93da", 2, 2, 0, heddle_launch_channel_max__f32, "rw"},
@@ -1049,9 +1093,21 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"dequantize_rows_bias__bf16", "3ce314460a1a1c3b167d50a95e681b9b043edd3f479a6e3f39e922ab5d637e68", 5, 2, 0, heddle_launch_dequantize_rows_bias__bf16, "rrrrw"},
       {"dequantize_rows_bias__f16", "aae61f959c3ee47b0d84ad92a2699adf7a931c8e7838f3f515b5b248d187cdf3", 5, 2, 0, heddle_launch_dequantize_rows_bias__f16, "rrrrw"},
       {"dequantize_rows_bias__f32", "b5f4c6fc80b1e9481e655de9a98d41e35a891a9e3a143c076d37d3b4e7afdc4c", 5, 2, 0, heddle_launch_dequantize_rows_bias__f32, "rrrrw"},
+      {"dequantize_rows_bias_f32__bf16", "5a435bc9b1f982ceb3441e235930805f446bf3b7f7a736fc4253cf47904fe35f", 5, 3, 0, heddle_launch_dequantize_rows_bias_f32__bf16, "rrrrw"},
+      {"dequantize_rows_bias_f32__f16", "3c15ccdc7ddf91d66f15cfb57ff8dfa6d06a5528d74951cf74f8470bb6dea20a", 5, 3, 0, heddle_launch_dequantize_rows_bias_f32__f16, "rrrrw"},
+      {"dequantize_rows_bias_f32__f32", "5939d84b28a8baa286e8a6ddf3398d473160f999370481b06904f40690919c7c", 5, 3, 0, heddle_launch_dequantize_rows_bias_f32__f32, "rrrrw"},
       {"dequantize_rows_bias_residual_rms_norm_quantize_rows__bf16", "17cbbc37756ce65b4e3a25f77e5522034bb8155fa02ea7bf5314f544e6c81647", 9, 2, 2, heddle_launch_dequantize_rows_bias_residual_rms_norm_quantize_rows__bf16, "rrrrrrwww"},
       {"dequantize_rows_bias_residual_rms_norm_quantize_rows__f16", "b8869dd652439cbe99c84da70a99946f14bbb79335907fc161ab710cc84e8d8f", 9, 2, 2, heddle_launch_dequantize_rows_bias_residual_rms_norm_quantize_rows__f16, "rrrrrrwww"},
       {"dequantize_rows_bias_residual_rms_norm_quantize_rows__f32", "9c0463c63438784a0b72b8c1ec6900dd14913f6012005f08656238ab62321232", 9, 2, 2, heddle_launch_dequantize_rows_bias_residual_rms_norm_quantize_rows__f32, "rrrrrrwww"},
+      {"dequantize_rows_bias_rotate_f32_keys__bf16", "5bef51aae8624ad6cf90398100f6751b141adac5104bc317ad13a86892a4c3fb", 8, 5, 0, heddle_launch_dequantize_rows_bias_rotate_f32_keys__bf16, "rrrrrrrw"},
+      {"dequantize_rows_bias_rotate_f32_keys__f16", "f1c87018a065b9a796497d28a4e8e1c65af739fe312735d26660e99c1d83365f", 8, 5, 0, heddle_launch_dequantize_rows_bias_rotate_f32_keys__f16, "rrrrrrrw"},
+      {"dequantize_rows_bias_rotate_f32_keys__f32", "e3dddb4eb5d0e696bc257c573f663dacd49da474cc9ce6670dfd9f5a9b9b2698", 8, 5, 0, heddle_launch_dequantize_rows_bias_rotate_f32_keys__f32, "rrrrrrrw"},
+      {"dequantize_rows_bias_rotate_f32_queries_keys__bf16", "5e3d66df135076c89478eafc6796c3c0270b8844523a3e13d8bb567e786974e4", 12, 6, 0, heddle_launch_dequantize_rows_bias_rotate_f32_queries_keys__bf16, "rrrrrrrrrrww"},
+      {"dequantize_rows_bias_rotate_f32_queries_keys__f16", "ccd18c784a763a5b2d71c1ca01ef083bae7de5498c1c3e0d493a530610dda6ac", 12, 6, 0, heddle_launch_dequantize_rows_bias_rotate_f32_queries_keys__f16, "rrrrrrrrrrww"},
+      {"dequantize_rows_bias_rotate_f32_queries_keys__f32", "73244106770845eae31735e38cb19ca1ea72b4930ce9be0c2463aae9d418c3c1", 12, 6, 0, heddle_launch_dequantize_rows_bias_rotate_f32_queries_keys__f32, "rrrrrrrrrrww"},
+      {"dequantize_rows_bias_rotate_f32_queries_transpose__bf16", "30ec3b7ffaee3849b33cb372ed29360b271af934c6b3a72cab3db238f1baae2d", 10, 7, 0, heddle_launch_dequantize_rows_bias_rotate_f32_queries_transpose__bf16, "rrrrrrrrrw"},
+      {"dequantize_rows_bias_rotate_f32_queries_transpose__f16", "0ebceb57e729076088ccdf9ef812634d28184b6bdc8c284e3f055888cd60beb3", 10, 7, 0, heddle_launch_dequantize_rows_bias_rotate_f32_queries_transpose__f16, "rrrrrrrrrw"},
+      {"dequantize_rows_bias_rotate_f32_queries_transpose__f32", "ff6a4064f57fbb56357ec6490305431388af2a8ecb25bc2f62e54e5566d76571", 10, 7, 0, heddle_launch_dequantize_rows_bias_rotate_f32_queries_transpose__f32, "rrrrrrrrrw"},
       {"dequantize_rows_bias_rotate_keys__bf16", "1fa4ded3b59c50a9a68b13ab064767b970f94e36cd2d50a69714fbe89530001f", 8, 5, 0, heddle_launch_dequantize_rows_bias_rotate_keys__bf16, "rrrrrrrw"},
       {"dequantize_rows_bias_rotate_keys__f16", "d6b66caa78b7a3d30de610384bc30e74ee481350797e33b8ec85247fd1d76bef", 8, 5, 0, heddle_launch_dequantize_rows_bias_rotate_keys__f16, "rrrrrrrw"},
       {"dequantize_rows_bias_rotate_keys__f32", "8f39dd312f7f0803bc79427ce28313a00db6735d630819441d1a57399c619b84", 8, 5, 0, heddle_launch_dequantize_rows_bias_rotate_keys__f32, "rrrrrrrw"},
@@ -1061,12 +1117,16 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"dequantize_rows_bias_rotate_queries_transpose__bf16", "8579910ea5d537ed1a827e78a1ecdc12aa4f45fb93f9f1d3e5c5b3fce2e6394d", 10, 7, 0, heddle_launch_dequantize_rows_bias_rotate_queries_transpose__bf16, "rrrrrrrrrw"},
       {"dequantize_rows_bias_rotate_queries_transpose__f16", "0504058de74a6ee24a495a0e302fccecfa1e202035c3c74c65f9687bbb08949c", 10, 7, 0, heddle_launch_dequantize_rows_bias_rotate_queries_transpose__f16, "rrrrrrrrrw"},
       {"dequantize_rows_bias_rotate_queries_transpose__f32", "66a3cd4303026194bf4ae29d743b6c53aa75a7b7ba1bc86690e0697a7ac34fd9", 10, 7, 0, heddle_launch_dequantize_rows_bias_rotate_queries_transpose__f32, "rrrrrrrrrw"},
+      {"dequantize_rows_f32", "043baad324fe59774308bf39ba8b6ebab7c216e5bd6daf212b679fbb4962af93", 4, 3, 0, heddle_launch_dequantize_rows_f32, "rrrw"},
       {"dequantize_rows_residual__bf16", "dedf26cdf7775d3ec9eb2ca6d30a11bc4754c914cf59ca1c345fb50cb4274fc0", 5, 2, 0, heddle_launch_dequantize_rows_residual__bf16, "rrrrw"},
       {"dequantize_rows_residual__f16", "bd7dff500ff0a277db9d9b7f7d5a288316e21b185bc76197c7a8acc5dfb951d3", 5, 2, 0, heddle_launch_dequantize_rows_residual__f16, "rrrrw"},
       {"dequantize_rows_residual__f32", "e4424c8d1ea0bb2e9f8eb609a7c5892be17b33d11eeed1dce18bb60b7f008b88", 5, 2, 0, heddle_launch_dequantize_rows_residual__f32, "rrrrw"},
       {"dequantize_rows_residual_rms_norm_quantize_rows__bf16", "0bf40475375b7557c8a7d2109abe6e60c284356fccb7088054bcaa6f352268f0", 8, 2, 2, heddle_launch_dequantize_rows_residual_rms_norm_quantize_rows__bf16, "rrrrrwww"},
       {"dequantize_rows_residual_rms_norm_quantize_rows__f16", "c0d3f5d3205a8e86bb942cbf197262cfaab28d2a91a61c212fbf0761f3cc16f0", 8, 2, 2, heddle_launch_dequantize_rows_residual_rms_norm_quantize_rows__f16, "rrrrrwww"},
       {"dequantize_rows_residual_rms_norm_quantize_rows__f32", "05866b1777daf0ed5e8ddab72ef1fbda1f27daa8d8ba8dcd7352ad3af63ff269", 8, 2, 2, heddle_launch_dequantize_rows_residual_rms_norm_quantize_rows__f32, "rrrrrwww"},
+      {"dequantize_rows_rotate_f32_keys", "379bc4d1f85132561a36543415fb5dc087883e049e4f039a12d92296926e734d", 7, 5, 0, heddle_launch_dequantize_rows_rotate_f32_keys, "rrrrrrw"},
+      {"dequantize_rows_rotate_f32_queries_keys", "0d2a25e998a34477f5dc59721a8dc53da1cb10fa7346f0033239321e426fe261", 10, 6, 0, heddle_launch_dequantize_rows_rotate_f32_queries_keys, "rrrrrrrrww"},
+      {"dequantize_rows_rotate_f32_queries_transpose", "ab8792ea9d9ac5af7a29a4dc2c66dd3b5a54462e354096400f806bf2df6e63b3", 9, 7, 0, heddle_launch_dequantize_rows_rotate_f32_queries_transpose, "rrrrrrrrw"},
       {"dequantize_rows_rotate_keys__bf16", "b29b7035480ea4c00174ebf6da9de2b7fabb0801704aeb69dd5538e4d1a3c429", 7, 5, 0, heddle_launch_dequantize_rows_rotate_keys__bf16, "rrrrrrw"},
       {"dequantize_rows_rotate_keys__f16", "da73b88b400d3221813113226720be2560acbb37e095146433bd6a06d4b312fc", 7, 5, 0, heddle_launch_dequantize_rows_rotate_keys__f16, "rrrrrrw"},
       {"dequantize_rows_rotate_keys__f32", "6b5a53dc2e73cee4355b43259af707cff3987beef068c4a59b176587f6bf99d4", 7, 5, 0, heddle_launch_dequantize_rows_rotate_keys__f32, "rrrrrrw"},
@@ -1307,21 +1367,27 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"llama_beams_softmax__bf16", "892ccbd5ec0fd3f12f41b698743d420576b05b53fa0cc2ddb53d1a0d00306f47", 5, 4, 1, heddle_launch_llama_beams_softmax__bf16, "rrrrw"},
       {"llama_beams_softmax__f16", "6924e6859342e278f9543e78808740bf9a14fd25a7360b8fd318f0cd0b896c84", 5, 4, 1, heddle_launch_llama_beams_softmax__f16, "rrrrw"},
       {"llama_beams_softmax__f32", "4445c9b103789f8706200e520488759a699f5d1fc85831da3b94989a06e5d300", 5, 4, 1, heddle_launch_llama_beams_softmax__f32, "rrrrw"},
+      {"llama_beams_softmax_f32", "4934a96c4c3bbee421e6faeaeb078b8100b9416504d52a00046c5fe7076031dc", 5, 4, 1, heddle_launch_llama_beams_softmax_f32, "rrrrw"},
       {"llama_beams_window_softmax__bf16", "c9a19090955b86200b1911784d822ffa22ea9b4a8be83c3df22f68a089b75c60", 5, 4, 2, heddle_launch_llama_beams_window_softmax__bf16, "rrrrw"},
       {"llama_beams_window_softmax__f16", "bba8b4416f1cbced45410c6a4c15ebc21a1978b7bff690899300f55c1d664715", 5, 4, 2, heddle_launch_llama_beams_window_softmax__f16, "rrrrw"},
       {"llama_beams_window_softmax__f32", "440d1b2c8a799b6b82ce5ce4e3577a80befd610e7575e130ff54f3501f791cf5", 5, 4, 2, heddle_launch_llama_beams_window_softmax__f32, "rrrrw"},
+      {"llama_beams_window_softmax_f32", "809ff613743531757cd477d0562685ddbfae0b739a11e66a722722ebc0c2a8f8", 5, 4, 2, heddle_launch_llama_beams_window_softmax_f32, "rrrrw"},
       {"llama_prompt_softmax__bf16", "cfbf712757b0571f67ca875cf5867675e6234dfc13a0c423a5cb7d81d532884f", 3, 4, 1, heddle_launch_llama_prompt_softmax__bf16, "rrw"},
       {"llama_prompt_softmax__f16", "a423dbc34b524b04f55d1b5bc18ce8fe185e41a1dd1b299ad8515b8fc96c7897", 3, 4, 1, heddle_launch_llama_prompt_softmax__f16, "rrw"},
       {"llama_prompt_softmax__f32", "a4346b1dcd0e38f46cb8a269221dc2b189a4ebf5ef70685fdb94175063df44c9", 3, 4, 1, heddle_launch_llama_prompt_softmax__f32, "rrw"},
+      {"llama_prompt_softmax_f32", "8b91072433c2db2d0f8a658c0d62c84a22e935b56ceb16090b3f6045171bcf82", 3, 4, 1, heddle_launch_llama_prompt_softmax_f32, "rrw"},
       {"llama_prompt_window_softmax__bf16", "4110752c6dcdc3c155d961ec5cd341fce792a5f1586a301cde833cb1fa8e1809", 3, 4, 2, heddle_launch_llama_prompt_window_softmax__bf16, "rrw"},
       {"llama_prompt_window_softmax__f16", "2e81264ff474c113e565b03e120177b09af5928e2d2d5e2db1d6da82c510ea07", 3, 4, 2, heddle_launch_llama_prompt_window_softmax__f16, "rrw"},
       {"llama_prompt_window_softmax__f32", "5bb269a133a928ba8fcaedf3b09e8072f762fff47102805be7ff11dfcc27ab4e", 3, 4, 2, heddle_launch_llama_prompt_window_softmax__f32, "rrw"},
+      {"llama_prompt_window_softmax_f32", "b2aa078256940a626198f13e88ada219b44404dca4fee120a145b9e2b3463ccd", 3, 4, 2, heddle_launch_llama_prompt_window_softmax_f32, "rrw"},
       {"llama_step_softmax__bf16", "93a727a2b259e73da7f9bb8a125b95b990f56add5502b3097709a340f8ff6048", 3, 3, 1, heddle_launch_llama_step_softmax__bf16, "rrw"},
       {"llama_step_softmax__f16", "21f3f3eb4f35410e077bab0dd4f173d831c7bc42bb7051580f241fb4e6a6ccc2", 3, 3, 1, heddle_launch_llama_step_softmax__f16, "rrw"},
       {"llama_step_softmax__f32", "2a4efb83b299cfd71a940a020a3895156c385ea4a9b2404ddc5a827ebbcdbae7", 3, 3, 1, heddle_launch_llama_step_softmax__f32, "rrw"},
+      {"llama_step_softmax_f32", "f29f01ad6f491a8c94736ce70fb5ce676a871fae8195d8fcfbf16fd662215809", 3, 3, 1, heddle_launch_llama_step_softmax_f32, "rrw"},
       {"llama_step_window_softmax__bf16", "4b4a550c76abd6238ae4d8243144aeb78a24ef63d3432e59220f74e0cf53ae17", 3, 3, 2, heddle_launch_llama_step_window_softmax__bf16, "rrw"},
       {"llama_step_window_softmax__f16", "21011f2e2b8a199f6e3170563922f1c17ec802aa19c49b2431419890341a953b", 3, 3, 2, heddle_launch_llama_step_window_softmax__f16, "rrw"},
       {"llama_step_window_softmax__f32", "2fda1acd0a0c9f6a500c76c185f00b74a5565e937129381eb9ccd99a1f7c890f", 3, 3, 2, heddle_launch_llama_step_window_softmax__f32, "rrw"},
+      {"llama_step_window_softmax_f32", "35ea84ef8a1d071ae8c860ab7967612d7bd64410af941b7aac1b7605ee232d39", 3, 3, 2, heddle_launch_llama_step_window_softmax_f32, "rrw"},
       {"locate_rows", "bb25da4f95301acdf34dabe9e2f027a0ccb9154c02da763039c30fa8caa024d1", 4, 2, 0, heddle_launch_locate_rows, "rrww"},
       {"log_softmax__bf16", "553e226ee8a69cce6b97837409394af5d66b83f5045b9dc96d35e46078245afe", 2, 2, 0, heddle_launch_log_softmax__bf16, "rw"},
       {"log_softmax__f16", "6de1e2c79983be87bab45b19881b1a55022a24085fe72d0f0f43b8d775d48262", 2, 2, 0, heddle_launch_log_softmax__f16, "rw"},
@@ -1403,6 +1469,7 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"pack_quantize_rows__bf16", "429aa3b3baef26fab923712cf61b9f172e84ce53ef9d5d2cc778dd5862496f5c", 5, 4, 0, heddle_launch_pack_quantize_rows__bf16, "rrrww"},
       {"pack_quantize_rows__f16", "5538693feeced19f5836adabb873d1aaf83fc86a7be30225c01cd13e6a92d658", 5, 4, 0, heddle_launch_pack_quantize_rows__f16, "rrrww"},
       {"pack_quantize_rows__f32", "db1e95c110c20ebd3988827f2fb3e6549c8e3dac7b3cbc4c0e42f6f77d3e13c5", 5, 4, 0, heddle_launch_pack_quantize_rows__f32, "rrrww"},
+      {"pack_quantize_rows_f32", "9db93ec146773d0fc9a0b78430d1fb61b19b8d2a19ec8e25117f7eed0a0be1d7", 5, 4, 0, heddle_launch_pack_quantize_rows_f32, "rrrww"},
       {"pack_rows__bf16", "52121a85dfa4c43f776ece74fc06293427fd7b4d1d6b91580422b15c3eafbf28", 4, 4, 0, heddle_launch_pack_rows__bf16, "rrrw"},
       {"pack_rows__f16", "e1116df335e3ce9fa1992dfefce9bb27ea6288e30b041c31ecb3fcaeff14f208", 4, 4, 0, heddle_launch_pack_rows__f16, "rrrw"},
       {"pack_rows__f32", "03bbfb4b915a05ad0e65cdb4512a7b74a9a12c662b66ad3a3efdd5c4e3f424dc", 4, 4, 0, heddle_launch_pack_rows__f32, "rrrw"},
@@ -1439,6 +1506,7 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"past_heads_keys_values__bf16", "8620a1108a56467f78730b0ced5b8bbbf548fc5d0454028d2e87a140bad24e0f", 5, 8, 0, heddle_launch_past_heads_keys_values__bf16, "rrrww"},
       {"past_heads_keys_values__f16", "c61bfb14d98a78517fd5c02c3a7e4b172088a7122bb8017742ba9a3b2e1af37c", 5, 8, 0, heddle_launch_past_heads_keys_values__f16, "rrrww"},
       {"past_heads_keys_values__f32", "fcc82ff62944e996cf1b02517e776112b25d83368686d7eda560acda1d522866", 5, 8, 0, heddle_launch_past_heads_keys_values__f32, "rrrww"},
+      {"past_heads_keys_values_f32", "6e2bd63e2f96cc37f17111f261254885fb791d15ad07cf51d2dabbb9436db945", 5, 8, 0, heddle_launch_past_heads_keys_values_f32, "rrrww"},
       {"peaks__bf16", "7a3c61c1313ff5b07fa4580ba930849cbe8dde64eebb30d97160c1a7359f2ef8", 3, 3, 0, heddle_launch_peaks__bf16, "rww"},
       {"peaks__f16", "87be926bcfc06fe4d2642b5ff31c4380639df86459dced285f89bd4027541052", 3, 3, 0, heddle_launch_peaks__f16, "rww"},
       {"peaks__f32", "cfeaef056bbdcbf691fb45acc08b3275cfb485abd2e4a6443e7d5fe9e53e344d", 3, 3, 0, heddle_launch_peaks__f32, "rww"},
@@ -1517,6 +1585,9 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"rms_norm_rotate_queries_keys__bf16", "e655152340f9a9b9b5f1cfa1bd6cf1b2027e69179e4e1b0e264e6002dbc77616", 9, 6, 3, heddle_launch_rms_norm_rotate_queries_keys__bf16, "rrrrrrrww"},
       {"rms_norm_rotate_queries_keys__f16", "a360693488517f7398970ed9d5818bf1917edf991f4eed6cd6a2c2afd069405c", 9, 6, 3, heddle_launch_rms_norm_rotate_queries_keys__f16, "rrrrrrrww"},
       {"rms_norm_rotate_queries_keys__f32", "afa02b0b09b2ae044508b88b7b7d5027a2b85f19a3d2e20de17d5fdb9e87d4d2", 9, 6, 3, heddle_launch_rms_norm_rotate_queries_keys__f32, "rrrrrrrww"},
+      {"rms_norm_rotate_queries_keys_f32__bf16", "8dddce44635d1b60043097b6faccd9a481ae9093483f66a48d93361c4220e9f2", 9, 6, 3, heddle_launch_rms_norm_rotate_queries_keys_f32__bf16, "rrrrrrrww"},
+      {"rms_norm_rotate_queries_keys_f32__f16", "80dcd9073f0793b2990093aaeada6d4b8ec7c346d4af68636a26ac4a626e9f92", 9, 6, 3, heddle_launch_rms_norm_rotate_queries_keys_f32__f16, "rrrrrrrww"},
+      {"rms_norm_rotate_queries_keys_f32__f32", "4c6f99df3bcf9bd813da10f0bd9a15251ba42faf5945253d2616d5344fe0e2f2", 9, 6, 3, heddle_launch_rms_norm_rotate_queries_keys_f32__f32, "rrrrrrrww"},
       {"rotate_append__bf16", "419ee06b6fa766304a23334c4ea0050736e93ff6fccbe24fa14acc139943a2b6", 12, 9, 2, heddle_launch_rotate_append__bf16, "rrrrrrrrrrww"},
       {"rotate_append__f16", "4a7a7e3ea95be032176d2e841a01b8ecfd86cc8fd5e792e3c758643fb63ff073", 12, 9, 2, heddle_launch_rotate_append__f16, "rrrrrrrrrrww"},
       {"rotate_append__f32", "f5ef639e595e8757dc553a16bc40ecc5a549d1cc05b7ea79f3ae8323160f6ca7", 12, 9, 2, heddle_launch_rotate_append__f32, "rrrrrrrrrrww"},
@@ -1640,6 +1711,7 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"unpack_split_heads__bf16", "4093058ec71f9066406cc61d5fe35205698be9ad6711623489b91e8175f2a9d0", 4, 5, 0, heddle_launch_unpack_split_heads__bf16, "rrrw"},
       {"unpack_split_heads__f16", "193a4a0da5d78ecb0221d63fee20c203325b0f8463c70468c99291a109707937", 4, 5, 0, heddle_launch_unpack_split_heads__f16, "rrrw"},
       {"unpack_split_heads__f32", "ad56cc0a5f6d3e01fb0042530e9bff9dd7a57d7a20251cfdb1e403ce69f6d003", 4, 5, 0, heddle_launch_unpack_split_heads__f32, "rrrw"},
+      {"unpack_split_heads_f32", "2d4d24fc217077b36db70d233cfbdb6a8bec55cb7db71cfc53c8a7cd9c4fd346", 4, 5, 0, heddle_launch_unpack_split_heads_f32, "rrrw"},
       {"unpack_split_kv__bf16", "396c50af3d318758daab14c3877c8159086464abcf46bfead035ee365b755357", 5, 6, 0, heddle_launch_unpack_split_kv__bf16, "rrrww"},
       {"unpack_split_kv__f16", "33240deb8424da441a429d6bb14e9832f3fff36db1b829a675e3536f2a19b2b2", 5, 6, 0, heddle_launch_unpack_split_kv__f16, "rrrww"},
       {"unpack_split_kv__f32", "e6ab4c3cb741fdeda7ca7fc7f19bfddf6178e262cc01b4ecd00319f5780254ab", 5, 6, 0, heddle_launch_unpack_split_kv__f32, "rrrww"},

@@ -57,6 +57,7 @@ import { beamSelectHf } from './ops/beam_select_hf.js'
 import { followParents, gatherBeams } from './ops/beams.js'
 import { absMax, channelMax, columnSum, magnitudeHistogram } from './ops/calibration.js'
 import { castF32 } from './ops/cast_f32.js'
+import { castFloat } from './ops/cast_float.js'
 import { embeddingLookup, wordLookup } from './ops/embedding_lookup.js'
 import { suppressEnds } from './ops/ends.js'
 import { firstToken } from './ops/first_token.js'
@@ -143,6 +144,7 @@ export const ops: Readonly<Record<string, Op>> = byName<Op>([
   beamSelectDiverse,
   beamSelectHf,
   castF32,
+  castFloat,
   col32FromRows,
   channelMax,
   columnSum,

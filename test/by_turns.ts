@@ -18,6 +18,7 @@ export const byTurns: readonly (readonly string[])[] = [
     'test/export/repro.simt.test.ts',
     'test/native/matmul_bytes.simt.test.ts',
     'test/models/llama_gqa.simt.test.ts',
+    'test/models/llama_f32_caches.simt.test.ts',
     'test/native/matmul_body.simt.test.ts',
     'test/fuse/auto.test.ts',
     'test/fuse/apply.test.ts',

@@ -2,7 +2,7 @@
  * A layer of the LLaMA family: attention to the past of each row and a gated inner network, each after a norm and with its residual. One layer has
  * three forms, over the same weights and caches. A step takes one token of every row. A step of beams does so where rows share their past. A prompt
  * takes concatenated runs of tokens without padding. Families differ in flags: biases of query, key and value (Qwen2), norms of their heads (Qwen3),
- * and a window of positions (Mistral, Phi-3); and a model may be run with caches in int8.
+ * and a window of positions (Mistral, Phi-3); and a model may be run with caches in int8, or in float32.
  */
 import { type AttrValue, type GraphBuilder, type GraphDecl, type GraphSignature, type GraphTensor, graph, tensor } from 'heddle'
 import { packRows, unpackRows } from 'heddle/std'
@@ -17,7 +17,19 @@ import { rotateHalves } from '../ops/rotate_halves.js'
 import { scale } from '../ops/scale.js'
 import { softmax } from '../ops/softmax.js'
 import { splitHeads } from '../ops/split_heads.js'
-import { type Cache, cachesOf, givenCaches, madeCaches, rememberBeams, rememberPlace, rememberTokens } from './llama_caches.js'
+import {
+  attentionHeads,
+  attentionResult,
+  type Cache,
+  type CacheType,
+  cachesOf,
+  cacheTypes,
+  givenCaches,
+  madeCaches,
+  rememberBeams,
+  rememberPlace,
+  rememberTokens,
+} from './llama_caches.js'
 import { llamaPrompt, llamaStep } from './typical.js'
 
 /** Differences between layers of the family. */
@@ -28,8 +40,7 @@ export interface LlamaFlags {
   readonly norm: boolean
   /** A token attends at most so many positions: the attribute `window`. */
   readonly window: boolean
-  /** Keys and values are cached as int8, with a scale per row, head and position. */
-  readonly int8Caches: boolean
+  readonly caches: CacheType
 }
 
 const weights = {
@@ -114,8 +125,9 @@ function rest(g: GraphBuilder, x: GraphTensor, context: GraphTensor, w: Weights,
 }
 
 const biasNames = { none: '', heads: '_bias', all: '_biases' } as const
-const suffix = ({ bias, norm, window, int8Caches }: LlamaFlags): string =>
-  `${biasNames[bias]}${norm ? '_norm' : ''}${window ? '_window' : ''}${int8Caches ? '_int8_caches' : ''}`
+const cacheNames = { float: '', f32: '_f32_caches', int8: '_int8_caches' } as const
+const suffix = ({ bias, norm, window, caches }: LlamaFlags): string =>
+  `${biasNames[bias]}${norm ? '_norm' : ''}${window ? '_window' : ''}${cacheNames[caches]}`
 
 const weightsOf = ({ bias, norm }: LlamaFlags) => ({
   ...weights,
@@ -133,14 +145,15 @@ const attrsOf = ({ window }: LlamaFlags) => ['scale', 'eps', ...(window ? (['win
  */
 function stepLayer(flags: LlamaFlags) {
   return graph(`llama_step${suffix(flags)}`, {
-    inputs: { x: tensor('T', 'r n'), places: tensor('i32', 'r'), ...cachesOf(flags.int8Caches) },
+    inputs: { x: tensor('T', 'r n'), places: tensor('i32', 'r'), ...cachesOf(flags.caches) },
     weights: weightsOf(flags),
     attrs: attrsOf(flags),
     typical: llamaStep,
     build: (g, { x, places, ...caches }, w: Weights, { scale: factor, eps, window }) => {
       const attentionNorm = g.apply(rmsNorm, { x, gamma: w.attentionGamma }, { eps }).y
-      const { nodes, query, key, value } = heads(g, { x: attentionNorm, rows: 'r', places }, w, flags, eps)
+      const { nodes, ...made } = heads(g, { x: attentionNorm, rows: 'r', places }, w, flags, eps)
       const { keys, values } = givenCaches(caches)
+      const { query, key, value, nodes: widened } = attentionHeads(g, flags.caches, 'r', made)
       const { after: keyAfter, past: keyPast } = rememberPlace(g, keys, key, places)
       const { after: valueAfter, past: valuePast } = rememberPlace(g, values, value, places)
       const scores = g.matmul('r h d, r u h d -> r h u', query, keyPast)
@@ -148,10 +161,11 @@ function stepLayer(flags: LlamaFlags) {
       const seen = { x: g.view(scaled, 'r h u'), places }
       const masked = flags.window ? g.apply(maskPlacesWindow, seen, { size: window }).y : g.apply(maskPlaces, seen).y
       const probabilities = g.apply(softmax, { x: g.view(masked, 'r*h u') }).y
-      const context = g.matmul('r h u, r u h d -> r h d', g.view(probabilities, 'r h u'), valuePast)
-      const after = rest(g, x, g.view(context, 'r h*d'), w, flags, eps)
-      const attention = { ...joined(keyAfter, valueAfter), keyPast, valuePast, scores, scaled, masked, probabilities, context }
-      const all: Nodes = { attentionNorm, ...nodes, ...attention, ...after }
+      const attended = g.matmul('r h u, r u h d -> r h d', g.view(probabilities, 'r h u'), valuePast)
+      const { context, nodes: results } = attentionResult(g, flags.caches, attended, g.view(attended, 'r h*d'))
+      const after = rest(g, x, context, w, flags, eps)
+      const attention = { ...joined(keyAfter, valueAfter), keyPast, valuePast, scores, scaled, masked, probabilities, ...results }
+      const all: Nodes = { attentionNorm, ...nodes, ...widened, ...attention, ...after }
       return { nodes: all, outputs: { hidden: after.outputResidual, ...madeCaches(keyAfter, valueAfter) } }
     },
   })
@@ -171,7 +185,7 @@ function beamLayer(flags: LlamaFlags) {
       cached: tensor('i32', 'r'),
       first: tensor('i32', '1'),
       slot: tensor('i32', '1'),
-      ...cachesOf(flags.int8Caches),
+      ...cachesOf(flags.caches),
     },
     weights: weightsOf(flags),
     attrs: attrsOf(flags),
@@ -179,8 +193,9 @@ function beamLayer(flags: LlamaFlags) {
     build: (g, inputs, w: Weights, { scale: factor, eps, window }) => {
       const { x, places, beams, cached, first, slot, ...caches } = inputs
       const attentionNorm = g.apply(rmsNorm, { x, gamma: w.attentionGamma }, { eps }).y
-      const { nodes, query, key, value } = heads(g, { x: attentionNorm, rows: 'r', places }, w, flags, eps)
+      const { nodes, ...made } = heads(g, { x: attentionNorm, rows: 'r', places }, w, flags, eps)
       const { keys, values } = givenCaches(caches)
+      const { query, key, value, nodes: widened } = attentionHeads(g, flags.caches, 'r', made)
       const { after: keyAfter, past: keyPast } = rememberBeams(g, keys, key, { slot, beams })
       const { after: valueAfter, past: valuePast } = rememberBeams(g, values, value, { slot, beams })
       const scores = g.matmul('r h d, r u h d -> r h u', query, keyPast)
@@ -188,10 +203,11 @@ function beamLayer(flags: LlamaFlags) {
       const seen = { x: g.view(scaled, 'r h u'), cached, first, slot }
       const masked = flags.window ? g.apply(maskBeamsWindow, seen, { size: window }).y : g.apply(maskBeams, seen).y
       const probabilities = g.apply(softmax, { x: g.view(masked, 'r*h u') }).y
-      const context = g.matmul('r h u, r u h d -> r h d', g.view(probabilities, 'r h u'), valuePast)
-      const after = rest(g, x, g.view(context, 'r h*d'), w, flags, eps)
-      const attention = { ...joined(keyAfter, valueAfter), keyPast, valuePast, scores, scaled, masked, probabilities, context }
-      const all: Nodes = { attentionNorm, ...nodes, ...attention, ...after }
+      const attended = g.matmul('r h u, r u h d -> r h d', g.view(probabilities, 'r h u'), valuePast)
+      const { context, nodes: results } = attentionResult(g, flags.caches, attended, g.view(attended, 'r h*d'))
+      const after = rest(g, x, context, w, flags, eps)
+      const attention = { ...joined(keyAfter, valueAfter), keyPast, valuePast, scores, scaled, masked, probabilities, ...results }
+      const all: Nodes = { attentionNorm, ...nodes, ...widened, ...attention, ...after }
       return { nodes: all, outputs: { hidden: after.outputResidual, ...madeCaches(keyAfter, valueAfter) } }
     },
   })
@@ -214,7 +230,7 @@ function promptLayer(flags: LlamaFlags) {
       first: tensor('i32', 'b'),
       slots: tensor('i32', 'b'),
       writers: tensor('i32', 'r'),
-      ...cachesOf(flags.int8Caches),
+      ...cachesOf(flags.caches),
     },
     weights: weightsOf(flags),
     attrs: attrsOf(flags),
@@ -223,8 +239,9 @@ function promptLayer(flags: LlamaFlags) {
     build: (g, inputs, w: Weights, { scale: factor, eps, window }) => {
       const { x, places, sequences, positions, starts, lengths, first, slots, writers, ...caches } = inputs
       const attentionNorm = g.apply(rmsNorm, { x, gamma: w.attentionGamma }, { eps }).y
-      const { nodes, query, key, value } = heads(g, { x: attentionNorm, rows: 't', places }, w, flags, eps)
+      const { nodes, ...made } = heads(g, { x: attentionNorm, rows: 't', places }, w, flags, eps)
       const { keys, values } = givenCaches(caches)
+      const { query, key, value, nodes: widened } = attentionHeads(g, flags.caches, 't', made)
       const where = { slots, writers, starts, lengths, first }
       const { after: keyAfter, past: keyPast } = rememberTokens(g, keys, key, where)
       const { after: valueAfter, past: valuePast } = rememberTokens(g, values, value, where)
@@ -237,11 +254,12 @@ function promptLayer(flags: LlamaFlags) {
       const probabilities = g.apply(softmax, { x: g.view(masked, 'b*h*s u') }).y
       const attended = g.matmul('b h s u, b u h d -> b s h d', g.view(probabilities, 'b h s u'), valuePast, splitHeadsLayout)
       const merged = g.apply(mergeHeads, { x: attended }).y
-      const context = g.apply(packRows, { x: g.view(merged, 'b s h*d'), sequences, positions }).y
+      const packed = g.apply(packRows, { x: g.view(merged, 'b s h*d'), sequences, positions }).y
+      const { context, nodes: results } = attentionResult(g, flags.caches, packed, packed)
       const after = rest(g, x, context, w, flags, eps)
       const attention = { ...joined(keyAfter, valueAfter), keyPast, valuePast, queryRuns, queryHeads, scores, scaled, masked }
-      const weighted = { probabilities, attended, merged, context }
-      const all: Nodes = { attentionNorm, ...nodes, ...attention, ...weighted, ...after }
+      const weighted = { probabilities, attended, merged, ...results }
+      const all: Nodes = { attentionNorm, ...nodes, ...widened, ...attention, ...weighted, ...after }
       return { nodes: all, outputs: { hidden: after.outputResidual, ...madeCaches(keyAfter, valueAfter) } }
     },
   })
@@ -250,7 +268,7 @@ function promptLayer(flags: LlamaFlags) {
 const booleans = [false, true] as const
 /** All combinations of flags. */
 export const everyFlags: readonly LlamaFlags[] = (['none', 'heads', 'all'] as const).flatMap((bias) =>
-  booleans.flatMap((norm) => booleans.flatMap((window) => booleans.map((int8Caches) => ({ bias, norm, window, int8Caches })))),
+  booleans.flatMap((norm) => booleans.flatMap((window) => cacheTypes.map((caches) => ({ bias, norm, window, caches })))),
 )
 const nameOf = (flags: LlamaFlags): string => suffix(flags)
 

@@ -76,7 +76,7 @@ function stepInt8(form: 'step' | 'beams', flags: LlamaFlags): Groups {
 
 /** In a step everything between matmuls is one kernel. It also includes a norm of heads, and the end of a window. */
 function stepAttention(form: 'step' | 'beams', flags: LlamaFlags): Groups {
-  if (flags.int8Caches) return stepInt8(form, flags)
+  if (flags.caches === 'int8') return stepInt8(form, flags)
   const rotated = ['queryTurned', 'keyTurned', 'keyCache', 'valueCache', 'keyPast', 'valuePast']
   const normed = flags.norm ? ['queryNorm', 'keyNorm'] : []
   const name = `${form === 'beams' ? 'beam' : 'past'}_attention${flags.norm ? '_of_norms' : ''}${flags.window ? '_window' : ''}`
@@ -91,14 +91,17 @@ function promptAttention(flags: LlamaFlags): Groups {
     ? {
         take_rms_norm_rotate_queries: [[query, 'queryNorm', 'queryTurned']],
         take_rms_norm_rotate_keys: [[key, 'keyNorm', 'keyTurned']],
-        [flags.int8Caches ? 'take_append_tokens_int8' : 'append_keys_values']: [[value, ...caches]],
+        [flags.caches === 'int8' ? 'take_append_tokens_int8' : 'append_keys_values']: [[value, ...caches]],
       }
     : {
         rotate_queries: [[query, 'queryTurned']],
-        [flags.int8Caches ? 'rotate_append_tokens_int8' : 'rotate_append']: [[key, value, 'keyTurned', ...caches]],
+        [flags.caches === 'int8' ? 'rotate_append_tokens_int8' : 'rotate_append']: [[key, value, 'keyTurned', ...caches]],
       }
   const attention = ['keyPast', 'valuePast', 'queryRuns', 'queryHeads', ...weighing, 'attended', 'merged', 'context']
-  return { ...rotated, [`prompt_attention${flags.int8Caches ? '_int8' : ''}${flags.window ? '_window' : ''}`]: [attention] }
+  return {
+    ...rotated,
+    [`prompt_attention${flags.caches === 'int8' ? '_int8' : ''}${flags.window ? '_window' : ''}`]: [attention],
+  }
 }
 
 /** Stacks and groups of a layer, for any type of its matmuls. */
@@ -113,7 +116,9 @@ const over = (form: Form, flags: LlamaFlags) => {
 }
 
 export const bestLlama = [
-  ...everyFlags.flatMap((flags) => [over('step', flags), over('beams', flags), over('prompt', flags)]),
+  ...everyFlags
+    .filter(({ caches }) => caches !== 'f32')
+    .flatMap((flags) => [over('step', flags), over('beams', flags), over('prompt', flags)]),
   plan('best-llama', llamaWords, { groups: {} }),
   plan('best-llama', llamaHead, { groups: { matmul_cast_f32: ['product', 'logits'] } }),
   plan('best-llama', llamaSomeLogits, { groups: { matmul_cast_f32: ['product', 'logits'] } }),

@@ -1,5 +1,6 @@
 /** Common parts of the LLaMA family's programs for prompts and steps: configuration, caches, and weights. */
 import { type Programming, type ProgramTensor, type ProgramWeights, tensor } from 'heddle'
+import type { CacheType } from '../graphs/llama_caches.js'
 import { type LlamaFlags, llamaLayer } from '../graphs/llama_layer.js'
 import { splitHeads } from '../layouts/split_heads.js'
 
@@ -12,8 +13,7 @@ export interface LlamaProgram {
   /** Numbers of the layers with a window. */
   readonly windowLayers: readonly number[]
   readonly eps: number
-  /** Keys and values are cached as int8, with a scale per row, head and position. */
-  readonly int8Caches: boolean
+  readonly caches: CacheType
   /** Factor of scores: 1/sqrt(headDim). */
   readonly scale: number
 }
@@ -24,7 +24,7 @@ export const llamaConfig: LlamaProgram = {
   norm: false,
   window: 1,
   windowLayers: [],
-  int8Caches: false,
+  caches: 'float',
   eps: 1e-5,
   scale: 1 / Math.sqrt(128),
 }
@@ -33,10 +33,10 @@ export const llamaConfig: LlamaProgram = {
 export const llamaSizes = { r: 8, u: 1024, n: 4096, h: 32, g: 8, d: 128, i: 14_336, v: 128_256, p: 8192, e: 64 } as const
 
 /** The caches of a layer: their names in its graph, and their states. */
-const cacheNames = (layer: number, int8Caches: boolean) => [
+const cacheNames = (layer: number, caches: CacheType) => [
   ['keys', `keys${layer}`] as const,
   ['values', `values${layer}`] as const,
-  ...(int8Caches ? [['keySteps', `keySteps${layer}`] as const, ['valueSteps', `valueSteps${layer}`] as const] : []),
+  ...(caches === 'int8' ? [['keySteps', `keySteps${layer}`] as const, ['valueSteps', `valueSteps${layer}`] as const] : []),
 ]
 
 /**
@@ -45,14 +45,14 @@ const cacheNames = (layer: number, int8Caches: boolean) => [
  */
 export function cacheStates(
   p: Programming,
-  { layers, int8Caches }: LlamaProgram,
+  { layers, caches }: LlamaProgram,
   rows: 'r' | 'b*w' = 'r',
 ): Readonly<Record<string, ProgramTensor>> {
-  const floats = tensor('T', `${rows} u g d`, splitHeads)
+  const floats = tensor(caches === 'f32' ? 'f32' : 'T', `${rows} u g d`, splitHeads)
   const int8 = tensor('i8', `${rows} g u d`)
   const steps = tensor('f32', `${rows} g u`)
-  const declOf = (part: string) => (!int8Caches ? floats : part.endsWith('Steps') ? steps : int8)
-  const names = Array.from({ length: layers }, (_, layer) => cacheNames(layer, int8Caches)).flat()
+  const declOf = (part: string) => (caches !== 'int8' ? floats : part.endsWith('Steps') ? steps : int8)
+  const names = Array.from({ length: layers }, (_, layer) => cacheNames(layer, caches)).flat()
   return Object.fromEntries(names.map(([part, name]) => [name, p.state(name, declOf(part), { cleared: true })]))
 }
 
@@ -103,11 +103,11 @@ export function llamaStack(
   inputs: Readonly<Record<string, ProgramTensor>>,
   settings: LlamaProgram,
 ) {
-  const { bias, norm, window, windowLayers, int8Caches, eps, scale } = settings
+  const { bias, norm, window, windowLayers, caches: cacheType, eps, scale } = settings
   const next: Record<string, ProgramTensor> = {}
   const hidden = p.repeat('layer', settings.layers, x, (before, { index, weights }) => {
-    const flags = { bias, norm, window: windowLayers.includes(index), int8Caches }
-    const names = cacheNames(index, int8Caches)
+    const flags = { bias, norm, window: windowLayers.includes(index), caches: cacheType }
+    const names = cacheNames(index, cacheType)
     const own = Object.fromEntries(names.map(([part, name]) => [part, stateOf(caches, name)]))
     const made = p.apply(
       llamaLayer(form, flags),

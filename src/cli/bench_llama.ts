@@ -2,6 +2,7 @@
 import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { Command, InvalidArgumentError, Option } from '@commander-js/extra-typings'
+import type { CacheType } from '../../specs/graphs/llama_caches.js'
 import { deviceCeilings } from '../bench/facts/facts.js'
 import { benchLlama, type LlamaObserver } from '../bench/llama/measure.js'
 import { llamaPeerWays, timeLlamaTorch } from '../bench/llama/peers.js'
@@ -13,7 +14,7 @@ import { baselineFile, baselineOf, compare, deviceName, readBaseline } from '../
 import { comparisonText } from '../bench/target/text.js'
 import { usageError } from '../errors.js'
 import { llamaLayers } from '../models/assembly/layer_graphs.js'
-import { type CacheType, withCaches } from '../models/llama/programs.js'
+import { withCaches } from '../models/llama/programs.js'
 import { choosePlan } from '../runtime/default_plan.js'
 import { openKernels } from '../runtime/open.js'
 import { expectNotSlower, expectSamples, ratioOf, shapesOf, usualRatio } from './bench_options.js'
@@ -68,9 +69,10 @@ export async function runBenchLlama(
   const { repeats, chunk, invariant, window, peer } = options
   const shape = nameOf(name, options)
   const { caches = 'float' } = options
-  const config = withCaches(await benchLlamaConfig(shape, root), caches)
+  const stored = await benchLlamaConfig(shape, root)
+  const dtype = options.dtype ?? stored.dtype ?? 'f16'
+  const config = withCaches(stored, caches, dtype)
   const folder = options.weights === 'checkpoint' ? folderOf(shape, root) : undefined
-  const dtype = options.dtype ?? config.dtype ?? 'f16'
   const prompts = options.prompts ?? []
   const steps = options.steps ?? (prompts.length === 0 ? [{ batch: 1, seq: 512 }] : [])
   expectSamples(options)

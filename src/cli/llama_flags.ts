@@ -2,7 +2,7 @@
  * Options that apply only to LLaMA-like models. Separate from the options of verbs, whose inferred types are long, because this type is part
  * of `heddle/commands`.
  */
-import type { CacheType } from '../models/llama/programs.js'
+import type { CacheType } from '../../specs/graphs/llama_caches.js'
 import type { Rotation } from '../models/llama/weights.js'
 
 /** Options of LLaMA-like models. */

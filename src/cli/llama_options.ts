@@ -1,13 +1,15 @@
 /** Command-line options for LLaMA-like models. */
 import { type Command, InvalidArgumentError, Option } from '@commander-js/extra-typings'
-import { cacheTypes } from '../models/llama/programs.js'
+import { cacheTypes } from '../../specs/graphs/llama_caches.js'
 import { rotations } from '../models/llama/weights.js'
 import { usualAlpha } from '../quant/index.js'
 import { positive } from './options.js'
 
 /** `--caches`, for every verb that runs these models. */
 export const cachesOption = () =>
-  new Option('--caches <type>', 'cache keys and values in the storage type (float, the default), or as int8').choices(cacheTypes)
+  new Option('--caches <type>', 'cache keys and values in the storage type (float, the default), in f32, or as int8').choices(
+    cacheTypes,
+  )
 
 /** Adds these options to a command. */
 export const llamaOptions = <A extends unknown[], O extends Record<string, unknown>>(command: Command<A, O>) =>

@@ -23,7 +23,7 @@ export async function llamaPlan(
 ): Promise<ChosenPlan> {
   const { config } = await openLlamaFiles(folder, signal)
   const products = config.quantization?.scheme === 'w8a8' && areAllInt8(config) ? 'int8' : 'float'
-  return choosePlan(manifest, device.info(), dtype, llamaLayers(withCaches(config, caches)), products)
+  return choosePlan(manifest, device.info(), dtype, llamaLayers(withCaches(config, caches, dtype)), products)
 }
 
 /** Note about int8 weights under a plan without int8 matmuls. */

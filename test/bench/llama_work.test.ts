@@ -28,10 +28,9 @@ describe('memory', () => {
   it('counts heads of keys, and not of queries, in caches', async () => {
     const config = await benchLlamaConfig('8b', '.')
     expect(cacheBytes(config, 'bf16', { rows: 2, capacity: 1024 })).toBe(2 * 32 * 8 * 128 * 1024 * 2 * 2)
+    expect(cacheBytes({ ...config, caches: 'f32' }, 'bf16', { rows: 2, capacity: 1024 })).toBe(2 * 32 * 8 * 128 * 1024 * 2 * 4)
     // An integer for each channel, and a step for each head.
-    expect(cacheBytes({ ...config, int8Caches: true }, 'bf16', { rows: 2, capacity: 1024 })).toBe(
-      2 * 32 * 8 * 1024 * 2 * (128 + 4),
-    )
+    expect(cacheBytes({ ...config, caches: 'int8' }, 'bf16', { rows: 2, capacity: 1024 })).toBe(2 * 32 * 8 * 1024 * 2 * (128 + 4))
   })
 })
 

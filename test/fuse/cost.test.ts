@@ -169,7 +169,7 @@ describe('caches that are updated in place', () => {
   })
 
   it('are counted for the appended tokens of a prompt', () => {
-    const layer = llamaLayer('prompt', { bias: 'none', norm: false, window: false, int8Caches: false })
+    const layer = llamaLayer('prompt', { bias: 'none', norm: false, window: false, caches: 'float' })
     const prompt = { ...pricing, dims: { r: 3, u: 50, n: 16, h: 4, g: 2, d: 4, i: 8, p: 64, e: 2, t: 7, b: 3, s: 4 } }
     const { steps } = explainPlan(layer.graph, unfused(layer.name), ops, prompt, layouts)
     const joined = 7 * 2 * 4

@@ -31,14 +31,14 @@ beforeAll(() => {
   layouts = new Map(specs.layouts.map((layout) => [layout.name, layout]))
 })
 
-const plain: LlamaFlags = { bias: 'none', norm: false, window: false, int8Caches: false }
+const plain: LlamaFlags = { bias: 'none', norm: false, window: false, caches: 'float' }
 /** Qwen2 with a window, Qwen3, and everything at once. */
 const families: readonly LlamaFlags[] = [
   { ...plain, bias: 'heads', window: true },
   { ...plain, norm: true },
   { ...plain, bias: 'all', norm: true, window: true },
-  { ...plain, int8Caches: true },
-  { bias: 'heads', norm: true, window: true, int8Caches: true },
+  { ...plain, caches: 'int8' },
+  { bias: 'heads', norm: true, window: true, caches: 'int8' },
 ]
 
 // Three heads share keys, and a fourth of a head is not rotated.
@@ -97,7 +97,7 @@ describe('best-llama computes the same as the graph', () => {
     const rows = (hidden: ArrayLike<number> = []) => Array.from(hidden).slice(0, tokens[form] * dims.n)
     reordered(rows(found.hidden), rows(wanted.hidden))
     const caches = Object.keys(graph.outputs).filter((name) => name !== 'hidden')
-    expect(caches).toEqual(['keys', 'values', ...(flags.int8Caches ? ['keySteps', 'valueSteps'] : [])])
+    expect(caches).toEqual(['keys', 'values', ...(flags.caches === 'int8' ? ['keySteps', 'valueSteps'] : [])])
     for (const name of caches) {
       const same = name === 'values' || name === 'valueSteps' ? exactly : reordered
       same(Array.from(found[name] ?? []), Array.from(wanted[name] ?? []))
@@ -106,7 +106,7 @@ describe('best-llama computes the same as the graph', () => {
 })
 
 it('a step reads int8 caches in place, each row times its own scale', () => {
-  const { graph, plan } = planOf('step', { ...plain, int8Caches: true })
+  const { graph, plan } = planOf('step', { ...plain, caches: 'int8' })
   const derived = applyPlan(graph, plan, ops, layouts).templates.get('past_attention_int8')
   if (derived?.kind !== 'decode attention') throw new Error(`derived as ${derived?.kind}`)
   const steps = [derived.key.scale, derived.value.scale].map((scale) => scale?.kind === 'load' && scale.indices.map(printExpr))
@@ -182,6 +182,15 @@ describe('launches of a layer', () => {
     expect([counts('step'), counts('prompt')]).toEqual([steps, prompts])
   })
 
+  // Casts of float32 caches are parts of other kernels.
+  it.each([
+    ['best-llama', [undefined, undefined, undefined], [undefined, undefined, undefined]],
+    ['fasterllama-v1', [18, 18, 20], [21, 21, 23]],
+  ] as const)('%s over float32 caches', (plan, steps, prompts) => {
+    const counts = (form: Form) => [plain, biased, normed].map((flags) => launches(plan, form, { ...flags, caches: 'f32' }))
+    expect([counts('step'), counts('prompt')]).toEqual([steps, prompts])
+  })
+
   // The append to int8 caches is a separate kernel in a step, and replaces the float one in a prompt.
   it.each([
     ['best-llama', [6, 8], [9, 10]],
@@ -189,7 +198,7 @@ describe('launches of a layer', () => {
     ['best-llama-w8a8', [10, 12], [11, 12]],
     ['fasterllama-v1', [undefined, undefined], [undefined, undefined]],
   ] as const)('%s over int8 caches', (plan, steps, prompts) => {
-    const counts = (form: Form) => [plain, normed].map((flags) => launches(plan, form, { ...flags, int8Caches: true }))
+    const counts = (form: Form) => [plain, normed].map((flags) => launches(plan, form, { ...flags, caches: 'int8' }))
     expect([counts('step'), counts('prompt')]).toEqual([steps, prompts])
   })
 })

@@ -260,7 +260,7 @@ describe('random groupings of the packed, stacked layer', () => {
 })
 
 describe('rows that an author packs', () => {
-  const { graph } = llamaLayer('prompt', { bias: 'none', norm: false, window: false, int8Caches: false })
+  const { graph } = llamaLayer('prompt', { bias: 'none', norm: false, window: false, caches: 'float' })
   const renamed = (name: string, inputs: Readonly<Record<string, number>>): Graph => ({
     ...graph,
     nodes: graph.nodes.map((node) =>

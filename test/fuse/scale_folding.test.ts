@@ -99,7 +99,7 @@ describe('folds of LLaMA layers', () => {
     const { graph: of } = llamaLayer(form, flags)
     const folds = scaleFoldingsOf(of, names, ops)
     // Integers with a step for each head do not take a factor for each channel.
-    const isFolded = (name: string): boolean => name !== 'context' || !flags.int8Caches
+    const isFolded = (name: string): boolean => name !== 'context' || flags.caches !== 'int8'
     expect(folds.map(({ value }) => value)).toEqual(names.filter(isFolded))
     const bias = flags.bias === 'none' ? [] : ['valueBias']
     expect(folds.map(({ makers }) => makers.map(({ weight, axis }) => `${weight} ${axis}`).sort())).toEqual([
@@ -149,7 +149,7 @@ describe('folds of LLaMA layers', () => {
 
   it('give heads that share a value one factor', () => {
     const [, context] = scaleFoldingsOf(
-      llamaLayer('step', { bias: 'none', norm: false, window: false, int8Caches: false }).graph,
+      llamaLayer('step', { bias: 'none', norm: false, window: false, caches: 'float' }).graph,
       names,
       ops,
     )

@@ -145,7 +145,7 @@ describe('layers of models', () => {
   })
 
   it('of LLaMA have queries stacked on the keys that several of them share, and norms before both', () => {
-    const { totals, steps } = found(llamaLayer('step', { bias: 'heads', norm: false, window: false, int8Caches: false }))
+    const { totals, steps } = found(llamaLayer('step', { bias: 'heads', norm: false, window: false, caches: 'float' }))
     expect(totals.launches).toBe(5)
     const stack = steps.find(({ nodes }) => nodes.includes('query_key_value'))
     expect([stack?.nodes, stack?.covers]).toEqual([
@@ -155,7 +155,7 @@ describe('layers of models', () => {
   })
 
   it('try no stack of two matmuls of one width, which the fastest main loop supports directly', () => {
-    const llama = llamaLayer('step', { bias: 'none', norm: false, window: false, int8Caches: false })
+    const llama = llamaLayer('step', { bias: 'none', norm: false, window: false, caches: 'float' })
     const stacked = [...stacksOf(llama.graph), ...stacksOf(decoderLayers.pre.relu.graph)].flat().map(({ name }) => name)
     expect(new Set(stacked)).toEqual(new Set(['query_key_value', 'queryBias_keyBias_valueBias']))
   })

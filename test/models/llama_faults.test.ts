@@ -43,7 +43,7 @@ async function logitsOf(name: FamilyName, fault: Fault = {}): Promise<ArrayLike<
   const { compiled, wired } = assemblePrompt(config, findPlan('unfused', {}), 'logits')
   let caches: Record<string, HostTensor> = {}
   for (const key of Object.keys(compiled.states)) {
-    const places = config.int8Caches ? [config.kvHeads, capacity] : [capacity, config.kvHeads]
+    const places = config.caches === 'int8' ? [config.kvHeads, capacity] : [capacity, config.kvHeads]
     const shape = [1, ...places, ...(key.includes('Steps') ? [] : [config.headDim])]
     caches[key] = { shape, data: new Float64Array(shape.reduce((a, b) => a * b, 1)) }
   }
@@ -199,7 +199,7 @@ const inSteps = (of: (own: number, first: number) => number) =>
         return { y: cache(slots(b), head, u, d) * of(steps(slots(b), head, u), steps(0, 0, 0)) }
       },
   })
-const int8Caches = (config: LlamaConfig): LlamaConfig => ({ ...config, int8Caches: true })
+const int8Caches = (config: LlamaConfig): LlamaConfig => ({ ...config, caches: 'int8' })
 
 const faults: readonly (readonly [string, FamilyName, Fault])[] = [
   ['places are ignored', 'smollm', { ops: { rotate_halves: rotation(true, () => 0) } }],

@@ -48,8 +48,8 @@ export function weightBytes(config: LlamaConfig, dtype: FloatType, products: Pro
 }
 
 /** Bytes of a head of keys or values at one position; with int8, one integer per channel and a scale. */
-const headBytes = ({ headDim, int8Caches }: LlamaConfig, dtype: FloatType): number =>
-  int8Caches ? headDim * dtypeInfo.i8.bytes + f32 : headDim * dtypeInfo[dtype].bytes
+const headBytes = ({ headDim, caches = 'float' }: LlamaConfig, dtype: FloatType): number =>
+  caches === 'int8' ? headDim * dtypeInfo.i8.bytes + f32 : headDim * dtypeInfo[caches === 'f32' ? 'f32' : dtype].bytes
 
 /** Device memory of the caches: 2 x layers x heads of keys x channels of a head x positions x rows elements, or integers and scales. */
 export const cacheBytes = (

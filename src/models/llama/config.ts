@@ -5,6 +5,7 @@
  * tokens (modeling_llama.py), and `attention_bias` of types with fixed biases (modeling_qwen2.py, modeling_mistral.py, modeling_phi3.py).
  * The checkpoint's tensors are checked for exactly these biases.
  */
+import type { CacheType } from '../../../specs/graphs/llama_caches.js'
 import { checkFields } from '../../checkpoint/config_file.js'
 import type { FloatType } from '../../checkpoint/convert.js'
 import { usageError } from '../../errors.js'
@@ -22,8 +23,8 @@ export interface LlamaConfig {
   /** Query heads; a multiple of the key-value heads. */
   readonly heads: number
   readonly kvHeads: number
-  /** True if keys and values are cached as int8. Set by the caller that loads the model, not by its files. */
-  readonly int8Caches?: boolean
+  /** Storage of cached keys and values, `float` by default. Set by the caller that loads the model, not by its files. */
+  readonly caches?: CacheType
   /** Channels per head; all heads together need not have `hidden` channels. */
   readonly headDim: number
   readonly inner: number

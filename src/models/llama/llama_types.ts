@@ -1,5 +1,6 @@
 /** Types of the LLaMA pipeline: options of loading and of runs, and the pipeline itself. */
 
+import type { CacheType } from '../../../specs/graphs/llama_caches.js'
 import type { ChannelMaxima } from '../../quant/index.js'
 import { generationNames } from '../decoding/generation_names.js'
 import type { GenerationOptions } from '../decoding/generation_options.js'
@@ -7,7 +8,6 @@ import type { NamesOf } from '../parts/known_options.js'
 import { type BatchOptions, batchNames, type ModelOptions, type TextModel } from '../parts/options.js'
 import type { TokenCase } from '../parts/token_cases.js'
 import type { LlamaConfig } from './config.js'
-import type { CacheType } from './programs.js'
 import type { LlamaResult, LlamaTokens } from './results.js'
 import type { Score } from './score.js'
 import type { Rotation } from './weights.js'

@@ -35,7 +35,7 @@ export async function openModel(dir: string, options: LlamaOptions): Promise<Ope
     throw usageError('run.rotation', `unknown rotation ${JSON.stringify(rotation)}`, { hint: `known: ${rotations.join(', ')}` })
   }
   const { config: stored, checkpoint } = await openLlamaFiles(dir, signal)
-  const config = withCaches(stored, options.caches ?? 'float')
+  const config = withCaches(stored, options.caches ?? 'float', dtype)
   const weights = llamaWeights(config, checkpoint, dtype, rotation)
   const applications = applicationsOf(config, plan)
   if (multipliesInt8({ applications })) expectInt8(device.info(), plan.name)

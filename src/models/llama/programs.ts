@@ -2,12 +2,14 @@
  * Programs of LLaMA-like models, by configuration, method of choosing tokens and plan, and their sizes. The program that reads prompts and
  * the one that chooses tokens share weights and caches.
  */
+import { type CacheType, cacheTypes } from '../../../specs/graphs/llama_caches.js'
 import type { LlamaFlags } from '../../../specs/graphs/llama_layer.js'
 import type { LlamaProgram } from '../../../specs/programs/llama.js'
 import { type LlamaBeamsProgram, llamaBeams } from '../../../specs/programs/llama_beams.js'
 import { type LlamaPromptProgram, llamaPrompt } from '../../../specs/programs/llama_prompt.js'
 import { type LlamaStepProgram, llamaStep } from '../../../specs/programs/llama_step.js'
 import { noProcessors } from '../../../specs/programs/processors.js'
+import type { FloatType } from '../../checkpoint/convert.js'
 import { usageError } from '../../errors.js'
 import type { Program } from '../../ir/program.js'
 import type { ModelPlan } from '../../program/index.js'
@@ -22,22 +24,22 @@ import { type RopeRange, weightTensors } from './weights.js'
 /** Outputs of a prompt program. */
 export type Given = LlamaPromptProgram['gives']
 
-/** Storage of cached keys and values: the model's storage type, or int8 with a scale per row, head and position. */
-export const cacheTypes = ['float', 'int8'] as const
-export type CacheType = (typeof cacheTypes)[number]
-
-/** Sets the type of the caches in a configuration. @throws usage `run.caches` for another type */
-export function withCaches(config: LlamaConfig, caches: CacheType): LlamaConfig {
-  if (cacheTypes.includes(caches)) return { ...config, int8Caches: caches === 'int8' }
+/**
+ * Sets the type of the caches in a configuration. Float32 caches of a model in float32 are its `float` ones.
+ * @param dtype storage type of the model
+ * @throws usage `run.caches` for another type
+ */
+export function withCaches(config: LlamaConfig, caches: CacheType, dtype: FloatType): LlamaConfig {
+  if (cacheTypes.includes(caches)) return { ...config, caches: caches === dtype ? 'float' : caches }
   throw usageError('run.caches', `unknown cache type ${JSON.stringify(caches)}`, { hint: `known: ${cacheTypes.join(', ')}` })
 }
 
 /** Variant of the model's layers, with or without its window. */
-export const flagsOf = ({ outputBias, qkvBias, qkNorm, int8Caches = false }: LlamaConfig, window: boolean): LlamaFlags => ({
+export const flagsOf = ({ outputBias, qkvBias, qkNorm, caches = 'float' }: LlamaConfig, window: boolean): LlamaFlags => ({
   bias: outputBias ? 'all' : qkvBias ? 'heads' : 'none',
   norm: qkNorm,
   window,
-  int8Caches,
+  caches,
 })
 
 /** Settings of a model's programs, all from its files. */

@@ -3,6 +3,7 @@
  * here because JSON is untyped. A setting that the folder fixes is refused by name.
  */
 import { z } from 'zod'
+import { cacheTypes } from '../../../specs/graphs/llama_caches.js'
 import { noProcessors, type Processors } from '../../../specs/programs/processors.js'
 import { usageError } from '../../errors.js'
 import { nameHint } from '../../known_names.js'
@@ -15,6 +16,7 @@ const count = z
   .positive()
   .max(2 ** 30)
 const flag = z.boolean()
+const caches = z.enum(cacheTypes)
 const rate = z.number().min(-1e6).max(1e6)
 const stopping = z.union([z.literal(0), z.literal(1), z.literal(2)])
 
@@ -57,14 +59,14 @@ export const openSettings = {
       losses: flag,
     })
     .partial(),
-  llama_prompt: z.strictObject({ gives: z.enum(['nothing', 'logits', 'losses']), int8Caches: flag }).partial(),
+  llama_prompt: z.strictObject({ gives: z.enum(['nothing', 'logits', 'losses']), caches }).partial(),
   llama_step: z
     .strictObject({
       steps: count,
       choice: z.enum(['greedy', 'sample', 'sample_narrowed', 'sample_top']),
       processors,
       losses: flag,
-      int8Caches: flag,
+      caches,
     })
     .partial(),
   llama_beams: z
@@ -76,7 +78,7 @@ export const openSettings = {
         z.strictObject({ kind: z.literal('hf'), ...hf }),
       ]),
       processors,
-      int8Caches: flag,
+      caches,
     })
     .partial(),
 } as const
