@@ -472,6 +472,7 @@ int32_t heddle_launch_int8_rows_matmul_swiglu__f32(const heddle_launch* launch, 
 int32_t heddle_launch_int8_scores_2r4r4(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_scores_col4(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_softmax(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_softmax_added(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_softmax_pairs(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_weight_matmul__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_weight_matmul__f16(const heddle_launch* launch, heddle_error* error);
@@ -538,6 +539,9 @@ int32_t heddle_launch_magnitude_histogram__bf16(const heddle_launch* launch, hed
 int32_t heddle_launch_magnitude_histogram__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_magnitude_histogram__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_mark_seen(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_mask_added__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_mask_added__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_mask_added__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_mask_beams__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_mask_beams__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_mask_beams__f32(const heddle_launch* launch, heddle_error* error);
@@ -779,6 +783,9 @@ int32_t heddle_launch_scale__f32(const heddle_launch* launch, heddle_error* erro
 int32_t heddle_launch_scale_channels__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_scale_channels__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_scale_channels__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_scale_mask_added_softmax__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_scale_mask_added_softmax__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_scale_mask_added_softmax__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_scale_mask_memory_softmax__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_scale_mask_memory_softmax__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_scale_mask_memory_softmax__f32(const heddle_launch* launch, heddle_error* error);
@@ -795,6 +802,9 @@ int32_t heddle_launch_silu__f32(const heddle_launch* launch, heddle_error* error
 int32_t heddle_launch_softmax__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_softmax__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_softmax__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_softmax_eps__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_softmax_eps__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_softmax_eps__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_split_heads__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_split_heads__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_split_heads__f32(const heddle_launch* launch, heddle_error* error);
@@ -1330,6 +1340,7 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"int8_scores_2r4r4", "fc3c03d230a1e502771b436f6ebdb0406bf27b387f0e6851477e0f915a4c142d", 3, 5, 0, heddle_launch_int8_scores_2r4r4, "rrw"},
       {"int8_scores_col4", "e2b79048753b1cddb7c62aa5c1ed1863ab0b25bed1135ff3e19f383b73b831bb", 3, 5, 0, heddle_launch_int8_scores_col4, "rrw"},
       {"int8_softmax", "78adcc3058d4e5588609a968d847e08ef7362e870caec349e8cd2bc711961c65", 3, 4, 4, heddle_launch_int8_softmax, "rrw"},
+      {"int8_softmax_added", "03b4ca90cf3b2c07b68fecdb4d6bc7960beb235884679fcb22550e8a735d9375", 4, 4, 6, heddle_launch_int8_softmax_added, "rrrw"},
       {"int8_softmax_pairs", "406f160f71adb52edb2106ffbc00bf2608a86aeaa8b618c971902972d01870f5", 4, 4, 4, heddle_launch_int8_softmax_pairs, "rrrw"},
       {"int8_weight_matmul__bf16", "9c1c2fe43fab2fe7d169b1888e17321430e089304f939c64372b199cb8146982", 4, 3, 0, heddle_launch_int8_weight_matmul__bf16, "rrrw"},
       {"int8_weight_matmul__f16", "8bb7fe7a3e2aae24bec7e3af755e568404bd3ed47b11c239b4953ecfe5b181c5", 4, 3, 0, heddle_launch_int8_weight_matmul__f16, "rrrw"},
@@ -1396,6 +1407,9 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"magnitude_histogram__f16", "ba853c8d95a64cb836776ca10a98341e20585e1bcc1c1782b402127a4ccdbc5e", 2, 3, 1, heddle_launch_magnitude_histogram__f16, "rw"},
       {"magnitude_histogram__f32", "3629ef0b9f3b21d644b631ec8e2865e25316ad48e76d3cbb59794bbfd3cdaf12", 2, 3, 1, heddle_launch_magnitude_histogram__f32, "rw"},
       {"mark_seen", "85b82ffee913be9cbf245db4bc2a3383a34715f14140456dbdff7689935ecec5", 3, 2, 0, heddle_launch_mark_seen, "rrw"},
+      {"mask_added__bf16", "ef7c8ceca52c8d7c549bfbd420e37545a08d143432619abe50d9cdb175304f7c", 4, 4, 1, heddle_launch_mask_added__bf16, "rrrw"},
+      {"mask_added__f16", "293105c2edce47eaf9a6b15186b5852c2ef22151d2c13af89cdc930b1c1ea422", 4, 4, 1, heddle_launch_mask_added__f16, "rrrw"},
+      {"mask_added__f32", "5e4e25db35e7d832bbba5addc9141b9dbfbecabf54f01b65e09d263053f376ae", 4, 4, 1, heddle_launch_mask_added__f32, "rrrw"},
       {"mask_beams__bf16", "3fdaf3ebfb793c9b854bd2bed02361f2aa10a23cc7c46ef1d6de40c47d6caa87", 5, 4, 0, heddle_launch_mask_beams__bf16, "rrrrw"},
       {"mask_beams__f16", "4f1c2af96e6744d8d8970270b8f4d8e9bcd828c9f7a01946300cac3272d43bff", 5, 4, 0, heddle_launch_mask_beams__f16, "rrrrw"},
       {"mask_beams__f32", "ca02dc8edce411e382f616d358fa4c370c09494a4d5c049c30e2e1409ff8b487", 5, 4, 0, heddle_launch_mask_beams__f32, "rrrrw"},
@@ -1637,6 +1651,9 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"scale_channels__bf16", "d5fc12366f0787b2f559720ec521dd5c8d4b40508043d1357603f24ca987519d", 3, 2, 0, heddle_launch_scale_channels__bf16, "rrw"},
       {"scale_channels__f16", "588904b498cc432380cc28c558c0a51baee4f2e8dc58fd0eaf7cb2cc35140762", 3, 2, 0, heddle_launch_scale_channels__f16, "rrw"},
       {"scale_channels__f32", "7db74b7e8666f9cc322afdf4a3466839704797e5ccfcec85eed2c5264c41bde4", 3, 2, 0, heddle_launch_scale_channels__f32, "rrw"},
+      {"scale_mask_added_softmax__bf16", "0edba3fb32b6e8525aa33154090c1339b33ca9ded31b7d8753db76b7ef01af5b", 4, 4, 3, heddle_launch_scale_mask_added_softmax__bf16, "rrrw"},
+      {"scale_mask_added_softmax__f16", "2597d5d0c46dc0e2a0d8e4378403e1bcbefaebbe9a7be456bcd7f1db6b3a2289", 4, 4, 3, heddle_launch_scale_mask_added_softmax__f16, "rrrw"},
+      {"scale_mask_added_softmax__f32", "35e2622021403e8481eafb57a60a42d7f54e9e89292d1734736134e1f47d6a56", 4, 4, 3, heddle_launch_scale_mask_added_softmax__f32, "rrrw"},
       {"scale_mask_memory_softmax__bf16", "ae7c12cb4931cd5e2723a54e727b273b3c5d7ece1a923af83a06b39129fb56ed", 4, 4, 1, heddle_launch_scale_mask_memory_softmax__bf16, "rrrw"},
       {"scale_mask_memory_softmax__f16", "6c5d5f526fda479ace683ece1c316f2cdaab28a67c55f1ed28b4adcc2d8c8262", 4, 4, 1, heddle_launch_scale_mask_memory_softmax__f16, "rrrw"},
       {"scale_mask_memory_softmax__f32", "c7842a3e1201d0be88e208bcb42b7cbbbea3629e09dbe026e8b80fe49384c3ce", 4, 4, 1, heddle_launch_scale_mask_memory_softmax__f32, "rrrw"},
@@ -1653,6 +1670,9 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"softmax__bf16", "44ae377de5907eda38845484989fab74f09a1db208cd39d6eaebe4c92e58b168", 2, 2, 0, heddle_launch_softmax__bf16, "rw"},
       {"softmax__f16", "f7291e2d7044e8eec64ff5df6a1c7ffc8f953b42ceaefaaddec26b7e8f8948ac", 2, 2, 0, heddle_launch_softmax__f16, "rw"},
       {"softmax__f32", "a3b78c603c55025323ea66c431aaccbc8e70c61eb19d5de962e0488b915852af", 2, 2, 0, heddle_launch_softmax__f32, "rw"},
+      {"softmax_eps__bf16", "15ce1a0957e2806c6be07739b785773c55f9c204fc1b0beccb9d9f00df3cd5d8", 2, 2, 1, heddle_launch_softmax_eps__bf16, "rw"},
+      {"softmax_eps__f16", "964ff243aebb8c568b96077590827862b2e06167e6d8c895988ca29e21dfc42f", 2, 2, 1, heddle_launch_softmax_eps__f16, "rw"},
+      {"softmax_eps__f32", "3a1912bbb5d3ae1b76365d2aaf754d73d028b1f002480e0f506159d53a20a6bb", 2, 2, 1, heddle_launch_softmax_eps__f32, "rw"},
       {"split_heads__bf16", "7c2dc38641a49af27cd0f5c6ade7282ee429845771282a060f002f51c0a0f7f0", 2, 4, 0, heddle_launch_split_heads__bf16, "rw"},
       {"split_heads__f16", "a3149b4b9c9cefbc8fedc92aaab38e475b8949a11cbfc1eeae3dafbde0981e21", 2, 4, 0, heddle_launch_split_heads__f16, "rw"},
       {"split_heads__f32", "b9341e2e21ce7e42f287ff417823f2d5f141ed85cec3444a7babe27a31d6ee7b", 2, 4, 0, heddle_launch_split_heads__f32, "rw"},

@@ -5,7 +5,7 @@ import { beamStep, beamStepDiverse, beamStepHf } from './graphs/beam.js'
 import { biasedLanguageModelHead, decoderNorm, embedStep, keepBeams, keepWords, languageModelHead } from './graphs/decoder.js'
 import { decoderLayers } from './graphs/decoder_layer.js'
 import { embeddings, untypedEmbeddings } from './graphs/embeddings.js'
-import { memoryLayers } from './graphs/encoder_layer.js'
+import { addedLayers, memoryLayers } from './graphs/encoder_layer.js'
 import { encoderLayers, pairLayers } from './graphs/encoder_layers.js'
 import {
   firstPooling,
@@ -67,6 +67,7 @@ import { gatherTree } from './ops/gather_tree.js'
 import { col32FromRows, int8Col32FromRows, rowsFromCol32, rowsFromInt8Col32 } from './ops/int8_col32.js'
 import { layerNorm } from './ops/layer_norm.js'
 import { logSoftmax } from './ops/log_softmax.js'
+import { maskAdded } from './ops/mask_added.js'
 import { maskPairs } from './ops/mask_pairs.js'
 import { maskBeams, maskBeamsWindow, maskFuture, maskFutureWindow, maskPlaces, maskPlacesWindow } from './ops/mask_past.js'
 import { maskScores } from './ops/mask_scores.js'
@@ -93,6 +94,7 @@ import { sampleCandidates } from './ops/sample_candidates.js'
 import { sampleNarrowed, sampleParts, weighParts } from './ops/sample_parts.js'
 import { scale } from './ops/scale.js'
 import { softmax } from './ops/softmax.js'
+import { softmaxEps } from './ops/softmax_eps.js'
 import { splitHeads } from './ops/split_heads.js'
 import * as standard from './ops/std.js'
 import { addStepPosition, maskSteps, nextBeamPlaces, nextPlaces, nextStep } from './ops/steps.js'
@@ -166,6 +168,7 @@ export const ops: Readonly<Record<string, Op>> = byName<Op>([
   logSoftmax,
   magnitudeHistogram,
   markSeen,
+  maskAdded,
   maskBeams,
   maskBeamsWindow,
   maskFuture,
@@ -205,6 +208,7 @@ export const ops: Readonly<Record<string, Op>> = byName<Op>([
   scale,
   silu,
   softmax,
+  softmaxEps,
   splitHeads,
   suppressEnds,
   swiglu,
@@ -232,6 +236,7 @@ export const graphs: Readonly<Record<string, GraphDecl>> = byName<GraphDecl>([
   ...Object.values(encoderLayers.pre),
   ...Object.values(pairLayers.post),
   ...Object.values(pairLayers.pre),
+  ...Object.values(addedLayers),
   ...Object.values(memoryLayers),
   finalNorm,
   firstPooling,

@@ -9,8 +9,10 @@ import { add } from '../ops/add.js'
 import { layerNorm } from '../ops/layer_norm.js'
 import {
   attention,
+  byAdding,
   byLengths,
   byPairs,
+  bySumAndEps,
   type Elementwise,
   encoderWeights,
   innerNetwork,
@@ -65,6 +67,22 @@ export function pairLayer(activation: Elementwise) {
 }
 
 /**
+ * The layer with FasterTransformer's arithmetic of masks: `maskValue`, -10000 there, is added to the scores of excluded pairs, and `softmaxEps`, 1e-6
+ * there, to the denominator of the softmax. Tokens with a key get the same as in `pairLayer` up to `softmaxEps`; those without attend all of them.
+ */
+export function addedLayer(activation: Elementwise) {
+  return graph(`encoder_layer_${activation.name}_added`, {
+    ...common,
+    attrs: ['scale', 'eps', 'maskValue', 'softmaxEps'],
+    inputs: { ...inputs, mask: tensor('bool', 'b s s') },
+    build: (g, { x, lengths, mask }, w, { scale, eps, maskValue, softmaxEps }) => {
+      const attended = selfAttention(g, x, byAdding(lengths, mask, maskValue), w, scale, bySumAndEps(softmaxEps))
+      return afterAttention(g, x, attended, w, eps, activation)
+    },
+  })
+}
+
+/**
  * The layer whose tokens attend those of another sequence, `memory`: n rows per sequence, of which the first `lengths` are not padding. The mask is
  * over pairs of a token and a memory row. FasterTransformer v1.0's encoder takes both sequences as `from_tensor` and `to_tensor`.
  */
@@ -90,6 +108,13 @@ export const pairLayers = {
   gelu_tanh: pairLayer(geluTanh),
   relu: pairLayer(relu),
   silu: pairLayer(silu),
+} as const
+
+export const addedLayers = {
+  gelu: addedLayer(gelu),
+  gelu_tanh: addedLayer(geluTanh),
+  relu: addedLayer(relu),
+  silu: addedLayer(silu),
 } as const
 
 export const memoryLayers = {

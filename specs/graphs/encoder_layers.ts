@@ -1,6 +1,7 @@
 /** All shipped encoder layers, by the position of their norms and by the op in their inner network. Models choose from these. */
 import type { GraphDecl } from 'heddle'
 import {
+  addedLayers,
   encoderLayerGelu,
   encoderLayerGeluTanh,
   encoderLayerRelu,
@@ -31,7 +32,7 @@ export interface LayerForm {
   readonly activation: string
   readonly norms: keyof typeof encoderLayers
   /** Suffix of kernels that mask scores. */
-  readonly mask: '' | '_pairs'
+  readonly mask: '' | '_pairs' | '_added'
 }
 
 export const everyLayer: readonly LayerForm[] = [['', encoderLayers] as const, ['_pairs', pairLayers] as const].flatMap(
@@ -40,3 +41,9 @@ export const everyLayer: readonly LayerForm[] = [['', encoderLayers] as const, [
     ...Object.entries(pre).map(([activation, layer]): LayerForm => ({ layer, activation, norms: 'pre', mask })),
   ],
 )
+
+/** Every form of FasterTransformer's plans: those layers, and post-LN layers with its arithmetic of masks. */
+export const fasterTransformerLayers: readonly LayerForm[] = [
+  ...everyLayer,
+  ...Object.entries(addedLayers).map(([activation, layer]): LayerForm => ({ layer, activation, norms: 'post', mask: '_added' })),
+]

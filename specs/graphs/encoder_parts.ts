@@ -6,11 +6,13 @@ import { type AttrValue, type GraphBuilder, type GraphTensor, tensor } from 'hed
 import { splitHeads as splitHeadsLayout } from '../layouts/split_heads.js'
 import type { gelu } from '../ops/activations.js'
 import { addBias } from '../ops/add_bias.js'
+import { maskAdded } from '../ops/mask_added.js'
 import { maskPairs } from '../ops/mask_pairs.js'
 import { maskScores } from '../ops/mask_scores.js'
 import { mergeHeads } from '../ops/merge_heads.js'
 import { scale } from '../ops/scale.js'
 import { softmax } from '../ops/softmax.js'
+import { softmaxEps } from '../ops/softmax_eps.js'
 import { splitHeads } from '../ops/split_heads.js'
 
 /** Weights of a layer, stored as (out, in), as in checkpoints. */
@@ -55,19 +57,49 @@ export const byPairs =
   (g, x) =>
     g.apply(maskPairs, { x, lengths, mask }).y
 
+/** FasterTransformer's mask: `value` is added to the scores of excluded pairs. */
+export const byAdding =
+  (lengths: GraphTensor, mask: GraphTensor, value: AttrValue): Mask =>
+  (g, x) =>
+    g.apply(maskAdded, { x, lengths, mask }, { value }).y
+
+/** Weights of keys from rows of their scores. */
+type Weighing = (g: GraphBuilder, scores: GraphTensor) => GraphTensor
+
+const bySum: Weighing = (g, x) => g.apply(softmax, { x }).y
+
+/** FasterTransformer's softmax: `eps` is added to the sum. */
+export const bySumAndEps =
+  (eps: AttrValue): Weighing =>
+  (g, x) =>
+    g.apply(softmaxEps, { x }, { eps }).y
+
 /** Attention of the tokens of each sequence to each other: x 'b*s h*d' to `projectionBias` 'b*s h*d'. */
-export const selfAttention = (g: GraphBuilder, x: GraphTensor, mask: Mask, w: Weights, factor: AttrValue) =>
-  attention(g, { x, memory: x, keys: 's' }, mask, w, factor)
+export const selfAttention = (
+  g: GraphBuilder,
+  x: GraphTensor,
+  mask: Mask,
+  w: Weights,
+  factor: AttrValue,
+  weighing: Weighing = bySum,
+) => attention(g, { x, memory: x, keys: 's', weighing }, mask, w, factor)
 
 /** Query rows 'b*s h*d', and memory rows of the same width. Each sequence has `keys` memory rows. */
 interface Attending {
   readonly x: GraphTensor
   readonly memory: GraphTensor
   readonly keys: string
+  readonly weighing?: Weighing
 }
 
 /** Attention of the tokens of each sequence to those of another: x 'b*s h*d' to `projectionBias` 'b*s h*d'. */
-export function attention(g: GraphBuilder, { x, memory, keys }: Attending, mask: Mask, w: Weights, factor: AttrValue) {
+export function attention(
+  g: GraphBuilder,
+  { x, memory, keys, weighing = bySum }: Attending,
+  mask: Mask,
+  w: Weights,
+  factor: AttrValue,
+) {
   const [queryRows, memoryRows, rows, pairs] = ['b s h d', `b ${keys} h d`, `b*h*s ${keys}`, `b h s ${keys}`]
 
   const query = g.matmul(linear, x, w.queryWeight)
@@ -83,7 +115,7 @@ export function attention(g: GraphBuilder, { x, memory, keys }: Attending, mask:
   const scores = g.matmul('b s h d, b t h d -> b h s t', queryHeads, keyHeads)
   const scaled = g.apply(scale, { x: g.view(scores, rows) }, { factor }).y
   const masked = mask(g, g.view(scaled, pairs))
-  const probabilities = g.apply(softmax, { x: g.view(masked, rows) }).y
+  const probabilities = weighing(g, g.view(masked, rows))
   const context = g.matmul('b h s t, b t h d -> b s h d', g.view(probabilities, pairs), valueHeads, splitHeadsLayout)
   const merged = g.apply(mergeHeads, { x: context }).y
 

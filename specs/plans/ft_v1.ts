@@ -3,7 +3,7 @@
  * the plan only groups them.
  */
 import { plan } from 'heddle'
-import { everyLayer, type LayerForm } from '../graphs/encoder_layers.js'
+import { fasterTransformerLayers, type LayerForm } from '../graphs/encoder_layers.js'
 
 const over = ({ layer, activation, mask }: LayerForm) =>
   plan('ft-v1', layer, {
@@ -30,4 +30,4 @@ const overPre = ({ layer, activation, mask }: LayerForm) =>
     },
   })
 
-export const ftV1 = everyLayer.map((form) => (form.norms === 'post' ? over(form) : overPre(form)))
+export const ftV1 = fasterTransformerLayers.map((form) => (form.norms === 'post' ? over(form) : overPre(form)))

@@ -4,7 +4,7 @@
  * grouped as in its decoder.
  */
 import { plan } from 'heddle'
-import { everyLayer, type LayerForm } from '../graphs/encoder_layers.js'
+import { fasterTransformerLayers, type LayerForm } from '../graphs/encoder_layers.js'
 import { memoryKeysValues } from '../graphs/seq2seq_encoder.js'
 
 const before = {
@@ -58,6 +58,6 @@ const overPre = ({ layer, activation, mask }: LayerForm) =>
   })
 
 export const ftV21 = [
-  ...everyLayer.map((form) => (form.norms === 'post' ? over(form) : overPre(form))),
+  ...fasterTransformerLayers.map((form) => (form.norms === 'post' ? over(form) : overPre(form))),
   plan('ft-v2.1', memoryKeysValues, { groups: { kv_bias_split_heads: ['keyBias', 'valueBias', 'keyHeads', 'valueHeads'] } }),
 ]

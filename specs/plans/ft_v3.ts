@@ -5,7 +5,7 @@
  * which reads its input once. Packed, padding is removed before the first layer and restored around attention.
  */
 import { type LayoutDecl, plan } from 'heddle'
-import { everyLayer, type LayerForm } from '../graphs/encoder_layers.js'
+import { fasterTransformerLayers, type LayerForm } from '../graphs/encoder_layers.js'
 import {
   headsCol4,
   headsCol32,
@@ -191,5 +191,7 @@ const ways = ([1, 2] as const).flatMap((mode) =>
 )
 
 export const ftV3 = ways.flatMap((way) =>
-  everyLayer.flatMap((form) => (form.norms === 'post' ? [over(way, form)] : way.mode === 1 ? [overPre(way, form)] : [])),
+  fasterTransformerLayers.flatMap((form) =>
+    form.norms === 'post' ? [over(way, form)] : way.mode === 1 ? [overPre(way, form)] : [],
+  ),
 )

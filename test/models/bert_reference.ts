@@ -22,6 +22,14 @@ export interface BertReference {
 /** Below all scores: every exponential of a difference from it is 0, or 1 if there is nothing else. */
 const removed = -1e30
 
+/** Arithmetic of a mask: score of an excluded pair from its score, and a number that is added to the softmax's denominator. */
+export interface Masking {
+  readonly masked: (score: number) => number
+  readonly eps: number
+}
+
+const removing: Masking = { masked: () => removed, eps: 0 }
+
 /** Token rows after the last layer. */
 export function encodedBy(
   { layers, heads, eps }: BertReference,
@@ -52,11 +60,12 @@ export function layerBy(
   x: Rows,
   memory: Rows,
   mask: PairMask,
+  masking: Masking = removing,
 ): Rows {
   const norm = (name: string, rows: Rows): Rows => normOf(rows, values(`${name}.weight`), values(`${name}.bias`), eps)
   const linear = (name: string, rows: Rows): Rows => linearOf(rows, values(`${name}.weight`), values(`${name}.bias`))
   const part = (name: string, rows: Rows): Rows => linear(`attention.self.${name}`, rows)
-  const attended = attention(part('query', x), part('key', memory), part('value', memory), heads, mask)
+  const attended = attention(part('query', x), part('key', memory), part('value', memory), heads, mask, masking)
   const first = norm('attention.output.LayerNorm', plus(linear('attention.output.dense', attended), x))
   const inner = linear('intermediate.dense', first).map((row) => row.map((v) => 0.5 * v * (1 + erf(v / Math.SQRT2))))
   return norm('output.LayerNorm', plus(linear('output.dense', inner), first))
@@ -88,20 +97,19 @@ const normOf = (rows: Rows, gamma: ArrayLike<number>, beta: ArrayLike<number>, e
   })
 
 /** Attention head by head to the rows of `key` that the mask keeps; the heads of a token are contiguous. */
-function attention(query: Rows, key: Rows, value: Rows, heads: number, mask: PairMask): Rows {
+function attention(query: Rows, key: Rows, value: Rows, heads: number, mask: PairMask, { masked, eps }: Masking): Rows {
   return query.map((row, s) => {
     const size = row.length / heads
     return Array.from({ length: row.length }, (_, at) => at).flatMap((at) => {
       if (at % size !== 0) return []
       const scores = key.map((other, t) => {
-        if (mask[s]?.[t] === 0) return removed
         let sum = 0
         for (let j = at; j < at + size; j++) sum += (row[j] ?? 0) * (other[j] ?? 0)
-        return sum / Math.sqrt(size)
+        return mask[s]?.[t] === 0 ? masked(sum / Math.sqrt(size)) : sum / Math.sqrt(size)
       })
       const top = Math.max(...scores)
       const weights = scores.map((score) => Math.exp(score - top))
-      const total = weights.reduce((sum, weight) => sum + weight, 0)
+      const total = weights.reduce((sum, weight) => sum + weight, eps)
       return Array.from({ length: size }, (_, j) =>
         weights.reduce((sum, w, t) => sum + (w / total) * (value[t]?.[at + j] ?? 0), 0),
       )

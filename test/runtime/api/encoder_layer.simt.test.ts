@@ -3,13 +3,13 @@
  * sequence, against the layer written out in double precision.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { encoderLayerGelu, memoryLayers, pairLayers } from '../../../specs/graphs/encoder_layer.js'
+import { addedLayers, encoderLayerGelu, memoryLayers, pairLayers } from '../../../specs/graphs/encoder_layer.js'
 import type { encoderWeights } from '../../../specs/graphs/encoder_parts.js'
 import { type Device, openDevice, type Tensor, tensor, toNumbers } from '../../../src/runtime/api/index.js'
 import { compare } from '../../../src/verify/compare.js'
 import { modelTolerance } from '../../../src/verify/tolerance.js'
 import { root } from '../../conformance/simt.js'
-import { layerBy } from '../../models/bert_reference.js'
+import { layerBy, type Masking } from '../../models/bert_reference.js'
 import { noise } from '../../models/fixtures.js'
 
 let device: Device
@@ -65,10 +65,16 @@ const masked = (keys: number): number[] =>
   Array.from({ length: batch * seq }, (_, row) => Array.from({ length: keys }, () => (row % 4 > 0 && next() > 0 ? 1 : 0))).flat()
 
 /** Result of a layer for the tokens that are not padding. */
-const expected = (keys: number, rows: ArrayLike<number>, mask: readonly number[], valid: readonly number[]): number[] =>
+const expected = (
+  keys: number,
+  rows: ArrayLike<number>,
+  mask: readonly number[],
+  valid: readonly number[],
+  masking?: Masking,
+): number[] =>
   valid.flatMap((length, b) => {
     const own = Array.from({ length: seq }, (_, s) => mask.slice((b * seq + s) * keys, (b * seq + s) * keys + length))
-    const made = layerBy({ heads, eps }, valuesOf, rowsOf(x, b, seq), rowsOf(rows, b, keys).slice(0, length), own)
+    const made = layerBy({ heads, eps }, valuesOf, rowsOf(x, b, seq), rowsOf(rows, b, keys).slice(0, length), own, masking)
     return made.slice(0, rows === x ? length : seq).flat()
   })
 
@@ -95,6 +101,30 @@ describe('over their own tokens', () => {
     expect(compare(hiddenStates, expected(seq, x, whole, lengths), bound).passed).toBe(false)
     for (const model of [layer, pairs]) model.close()
   })
+})
+
+describe('with the masks of FasterTransformer', () => {
+  const mask = masked(seq)
+  /** Scores near the mask's value have few bits after the point in float32. */
+  const masking = (maskValue: number, softmaxEps: number): Masking => ({
+    masked: (score) => Math.fround(score + maskValue),
+    eps: softmaxEps,
+  })
+
+  it.each(['unfused', 'ft-v1', 'ft-v2.1'].flatMap((plan) => [[plan, -10_000, 1e-6] as const, [plan, -2, 0.25] as const]))(
+    'under %s, %d is added to scores and %d to the denominator',
+    async (plan, maskValue, softmaxEps) => {
+      const options = { plan, weights, attrs: { ...attrs, maskValue, softmaxEps }, dims: { h: heads, d: headDim } }
+      const layer = await device.load(addedLayers.gelu, options)
+      const given = { x: tokens, lengths: tensor('i32', [batch], lengths), mask: tensor('bool', [batch, seq, seq], mask) }
+      const found = valid(toNumbers((await layer.run(given)).hidden))
+      const result = compare(found, expected(seq, x, mask, lengths, masking(maskValue, softmaxEps)), bound)
+      expect(result.passed, result.summary).toBe(true)
+      // Removed pairs would give the mean where no pair is left.
+      expect(compare(found, expected(seq, x, mask, lengths), bound).passed).toBe(false)
+      layer.close()
+    },
+  )
 })
 
 describe('over those of another sequence', () => {
