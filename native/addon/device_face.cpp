@@ -1,5 +1,6 @@
 // NativeDevice, NativeBuffer and NativeLibrary.
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 
 #include "host.hpp"
@@ -108,8 +109,19 @@ Napi::Object info_object(Napi::Env env, Device& device) {
   return object;
 }
 
-// Maximum number of algorithms that a library may offer for one matmul.
-constexpr uint32_t most_algorithms = 512;
+// Maximum number of algorithms that are listed for one matmul, and the number by default.
+constexpr uint32_t most_algorithms = 65536;
+constexpr uint32_t usual_algorithms = 512;
+
+// Reads the largest wanted number of algorithms.
+uint32_t read_algorithm_count(const Napi::Value& value) {
+  if (value.IsUndefined()) return usual_algorithms;
+  const double count = value.IsNumber() ? value.As<Napi::Number>().DoubleValue() : 0;
+  if (!(count >= 1 && count <= most_algorithms) || count != std::floor(count)) {
+    invalid("algorithms: expected a count from 1 to " + std::to_string(most_algorithms));
+  }
+  return static_cast<uint32_t>(count);
+}
 
 Napi::Object algorithm_object(Napi::Env env, const heddle_algorithm& algorithm) {
   auto object = Napi::Object::New(env);
@@ -131,13 +143,14 @@ Napi::Object algorithm_object(Napi::Env env, const heddle_algorithm& algorithm) 
 Napi::Value list_algorithms(const Napi::CallbackInfo& info, const std::shared_ptr<Host>& host) {
   host->device()->check_open();
   const auto step = std::make_shared<MatmulStep>(read_matmul_step(info[0], "matmul", *host->device()));
+  const uint32_t most = read_algorithm_count(info[1]);
   const auto found = std::make_shared<std::vector<heddle_algorithm>>();
-  const auto work = [device = host->device(), step, found] {
+  const auto work = [device = host->device(), step, found, most] {
     device->check_open();
-    found->resize(most_algorithms);
+    found->resize(most);
     uint32_t count = 0;
     heddle_error error = {};
-    require(device->algorithms().list(device->queue(), &step->matmul, most_algorithms, found->data(), &count, &error), error);
+    require(device->algorithms().list(device->queue(), &step->matmul, most, found->data(), &count, &error), error);
     found->resize(count);
   };
   return host->worker().submit(work, [host, found](Napi::Env env) -> Napi::Value {

@@ -85,7 +85,10 @@ bool CublasLt::bind(void* library) {
          bind_one(library, "cublasLtMatmulPreferenceDestroy", preference_destroy) &&
          bind_one(library, "cublasLtMatmulPreferenceSetAttribute", preference_set) &&
          bind_one(library, "cublasLtMatmulAlgoGetHeuristic", heuristic) &&
-         bind_one(library, "cublasLtMatmulAlgoCheck", algo_check) &&
+         bind_one(library, "cublasLtMatmulAlgoCheck", algo_check) && bind_one(library, "cublasLtMatmulAlgoGetIds", algo_ids) &&
+         bind_one(library, "cublasLtMatmulAlgoInit", algo_init) &&
+         bind_one(library, "cublasLtMatmulAlgoCapGetAttribute", algo_capability) &&
+         bind_one(library, "cublasLtMatmulAlgoConfigSetAttribute", algo_configure) &&
          bind_one(library, "cublasLtMatmulAlgoConfigGetAttribute", algo_config) && bind_one(library, "cublasLtMatmul", matmul);
 }
 

@@ -45,15 +45,25 @@ enum CublasLtMatmulPreferenceAttribute : int {
   CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES = 7,
   CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES = 8
 };
-// Parts of an algorithm's configuration, for display.
+// Parts of an algorithm's configuration.
 enum CublasLtAlgoConfigAttribute : int {
   CUBLASLT_ALGO_CONFIG_ID = 0,              // int32_t
   CUBLASLT_ALGO_CONFIG_TILE_ID = 1,         // uint32_t
   CUBLASLT_ALGO_CONFIG_SPLITK_NUM = 2,      // int32_t
+  CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME = 3,  // uint32_t
   CUBLASLT_ALGO_CONFIG_CTA_SWIZZLING = 4,   // uint32_t
   CUBLASLT_ALGO_CONFIG_CUSTOM_OPTION = 5,   // uint32_t
   CUBLASLT_ALGO_CONFIG_STAGES_ID = 6,       // uint32_t
   CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID = 8  // uint16_t
+};
+// Capabilities of an algorithm.
+enum CublasLtAlgoCapability : int {
+  CUBLASLT_ALGO_CAP_SPLITK_SUPPORT = 0,         // int32_t
+  CUBLASLT_ALGO_CAP_REDUCTION_SCHEME_MASK = 1,  // uint32_t
+  CUBLASLT_ALGO_CAP_CTA_SWIZZLING_SUPPORT = 2,  // uint32_t
+  CUBLASLT_ALGO_CAP_TILE_IDS = 6,               // uint32_t each
+  CUBLASLT_ALGO_CAP_CUSTOM_OPTION_MAX = 7,      // int32_t
+  CUBLASLT_ALGO_CAP_STAGES_IDS = 13             // uint32_t each
 };
 // Split-K partial sums are added in the compute type: never in the output's, which would sum in float16.
 constexpr uint32_t CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE = 2;
@@ -100,6 +110,13 @@ class CublasLt {
   cublasStatus_t (*algo_check)(cublasLtHandle_t, cublasLtMatmulDesc_t, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
                                cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d, const cublasLtMatmulAlgo_t*,
                                cublasLtMatmulHeuristicResult_t*) = nullptr;
+  // Ids of the algorithms for a combination of types, at most `requested`.
+  cublasStatus_t (*algo_ids)(cublasLtHandle_t, int compute, cudaDataType_t scale, cudaDataType_t a, cudaDataType_t b, cudaDataType_t c,
+                             cudaDataType_t d, int requested, int* ids, int* returned) = nullptr;
+  cublasStatus_t (*algo_init)(cublasLtHandle_t, int compute, cudaDataType_t scale, cudaDataType_t a, cudaDataType_t b,
+                              cudaDataType_t c, cudaDataType_t d, int id, cublasLtMatmulAlgo_t*) = nullptr;
+  cublasStatus_t (*algo_capability)(const cublasLtMatmulAlgo_t*, int attribute, void*, size_t, size_t* written) = nullptr;
+  cublasStatus_t (*algo_configure)(cublasLtMatmulAlgo_t*, int attribute, const void*, size_t) = nullptr;
   cublasStatus_t (*algo_config)(const cublasLtMatmulAlgo_t*, int attribute, void*, size_t, size_t* written) = nullptr;
   cublasStatus_t (*matmul)(cublasLtHandle_t, cublasLtMatmulDesc_t, const void* alpha, const void* a, cublasLtMatrixLayout_t,
                            const void* b, cublasLtMatrixLayout_t, const void* beta, const void* c, cublasLtMatrixLayout_t,

@@ -1,10 +1,11 @@
 // Runs matmuls through cuBLASLt: a problem is prepared once, and is only enqueued afterwards, as a captured graph requires.
-#include "matmul_plan.hpp"
-
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
+#include "algorithm_search.hpp"
 #include "heddle/algorithms.h"
+#include "matmul_plan.hpp"
 
 namespace heddle {
 
@@ -141,10 +142,17 @@ int32_t MatmulPlans::list(const heddle_matmul& problem, uint32_t capacity, heddl
   if (status == CUBLAS_STATUS_SUCCESS) status = list_algorithms(library_, handle_, problem, plan, capacity, &found);
   if (status == CUBLAS_STATUS_NOT_SUPPORTED) return HEDDLE_OK;
   if (status != CUBLAS_STATUS_SUCCESS) return refuse("cublasLtMatmulAlgoGetHeuristic", status, problem, error);
+  const auto keep = [&](const cublasLtMatmulHeuristicResult_t& each) {
+    const auto is_same = [&](const heddle_algorithm& other) { return memcmp(other.bytes, &each.algo, sizeof other.bytes) == 0; };
+    if (std::none_of(algorithms, algorithms + *count, is_same)) algorithms[(*count)++] = described(library_, each);
+    return *count < capacity;
+  };
   for (const cublasLtMatmulHeuristicResult_t& each : found) {
-    if (each.state == CUBLAS_STATUS_SUCCESS) algorithms[(*count)++] = described(library_, each);
+    if (each.state == CUBLAS_STATUS_SUCCESS) keep(each);
   }
-  return HEDDLE_OK;
+  if (*count == 0 || *count == capacity) return HEDDLE_OK;
+  const cublasStatus_t searched = search_algorithms(library_, handle_, types, plan, keep);
+  return searched == CUBLAS_STATUS_SUCCESS ? HEDDLE_OK : refuse("cublasLtMatmulAlgoGetIds", searched, problem, error);
 }
 
 int32_t MatmulPlans::enqueue(const heddle_matmul& problem, const MatmulPlan& plan, void* workspace, cudaStream_t stream,

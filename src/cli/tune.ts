@@ -228,6 +228,12 @@ export const tuneCommand = (context: () => CliContext) =>
     .option('--length <counts>', 'with --library: tokens of a sequence, separated by commas', countsOf)
     .option('--heads <count>', 'with --library: heads of the encoder, if neither a model nor a graph is given', positive, 12)
     .option('--size <count>', 'with --library: elements per head', positive, 64)
+    .option(
+      '--most <count>',
+      'with --library: algorithms per matmul, the suggestions of the library first, then other configurations',
+      positive,
+      256,
+    )
     .option('--dims <dims>', 'with --graph: dimensions by name, such as m=512,n=768; default: usual sizes', dimensions)
     .option('--scales <file>', 'with --model: a scales file, for quantised plans')
     .option('--json', 'print the results as JSON')

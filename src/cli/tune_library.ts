@@ -44,6 +44,8 @@ export interface TuneLibraryOptions {
   readonly dims?: Readonly<Record<string, number>> | undefined
   /** A scales file, for quantised plans of a model. */
   readonly scales?: string | undefined
+  /** Largest number of algorithms per matmul: the library's suggestions, then other configurations. */
+  readonly most: number
   /** Timed replays of each algorithm. */
   readonly repeats: number
   /** Folder of the spec modules; default `specs`. */
@@ -136,7 +138,7 @@ export async function tuneLibrary(options: TuneLibraryOptions, context: CliConte
     log(`${info.name}, cuBLASLt ${libraryVersion(info.matmulVersion)}: ${matmuls.length} matmuls\n`)
     const results: LibraryResult[] = []
     for (const each of matmuls) {
-      const result = await measureMatmul({ device, repeats: options.repeats, signal }, each)
+      const result = await measureMatmul({ device, repeats: options.repeats, most: options.most, signal }, each)
       log(`measured ${result.matmul}: ${result.offered} algorithms\n`)
       results.push(result)
     }

@@ -195,7 +195,7 @@ function wrapDevice(native: NativeDevice): NativeDevice {
     allocate: (bytes) => wrapBuffer(translated(() => native.allocate(bytes))),
     loadLibrary: (path): NativeLibrary => translated(() => native.loadLibrary(path)),
     program: (steps) => wrapProgram(translated(() => native.program(steps.map(unwrapStep)))),
-    algorithms: (matmul) => settled(native.algorithms(unwrapMatmul(matmul))),
+    algorithms: (matmul, most) => settled(native.algorithms(unwrapMatmul(matmul), most)),
     close: () => translated(() => native.close()),
   }
 }

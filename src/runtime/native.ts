@@ -170,8 +170,11 @@ export interface NativeDevice {
   allocate(bytes: number): NativeBuffer
   loadLibrary(path: string): NativeLibrary
   program(steps: readonly NativeStep[]): NativeProgram
-  /** Algorithms of the matmul library for a matmul, the default first; empty without a library, or if it does not support the matmul. */
-  algorithms(matmul: NativeMatmul): Promise<NativeAlgorithm[]>
+  /**
+   * Algorithms of the matmul library for a matmul, at most `most` (512 by default): those that it suggests, the default first, then other
+   * configurations. Empty without a library, or if it does not support the matmul.
+   */
+  algorithms(matmul: NativeMatmul, most?: number): Promise<NativeAlgorithm[]>
   close(): void
 }
 

@@ -40,7 +40,7 @@ test('plans determine the matmuls: one for queries, keys and values, and int8 in
 const context = { root: repository, signal: new AbortController().signal, verbose: false, out: () => {}, log: () => {} }
 const gpu = { kind: 'cuda', info: () => fakeInfo } as const
 const asked: TuneLibraryOptions = {
-  ...{ plans: ['unfused'], dtype: 'f16', shapes: [{ batch: 2, seq: 8 }], heads: 3, size: 10, repeats: 1 },
+  ...{ plans: ['unfused'], dtype: 'f16', shapes: [{ batch: 2, seq: 8 }], heads: 3, size: 10, most: 8, repeats: 1 },
 }
 
 test.each([

@@ -417,6 +417,8 @@ describe('algorithms of a matmul library', () => {
       expect(new Float32Array(result.buffer)[0]).toBe(i + 1)
       program.release()
     }
+    expect(await bench.device.algorithms(step, 1)).toHaveLength(1)
+    for (const most of [0, 1.5, 65_537]) expect(await outcome(() => bench.device.algorithms(step, most))).toBe('INVALID')
     expect(await outcome(() => bench.device.algorithms({ ...step, dtypes: [1, 1, 1] }))).toBe('DEVICE')
     bench.device.close()
   })

@@ -29,7 +29,7 @@ typedef struct heddle_algorithm {
 
 typedef struct heddle_algorithms_api {
   /*
-   * Writes at most `capacity` algorithms for a matmul, the library's default first. *count is 0 if the device has no library, or the library does not
+   * Writes at most `capacity` algorithms for a matmul: those that the library suggests, its default first, then other configurations. *count is 0 if the device has no library, or the library does not
    * support the matmul.
    */
   int32_t (*list)(heddle_queue* queue, const heddle_matmul* matmul, uint32_t capacity, heddle_algorithm* algorithms, uint32_t* count,

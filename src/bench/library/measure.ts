@@ -17,6 +17,8 @@ export interface LibraryBench {
   readonly device: NativeDevice
   /** Timed replays of each algorithm. */
   readonly repeats: number
+  /** Largest number of algorithms per matmul. */
+  readonly most?: number | undefined
   readonly signal?: AbortSignal | undefined
 }
 
@@ -61,7 +63,7 @@ export async function measureMatmul(bench: LibraryBench, { matmul, used }: Libra
   try {
     const [step] = operands.steps()
     if (step === undefined) throw new Error('internal: a matmul without operands')
-    const offered = await device.algorithms(step)
+    const offered = await device.algorithms(step, bench.most)
     const about = { matmul: matmulName(matmul), extents: matmul.extents, used, offered: offered.length }
     if (offered.length === 0) return { ...about, first: undefined, best: undefined, refused: [], kept: undefined }
     const { accepted, refused } = await examine(device, operands, matmul, offered)

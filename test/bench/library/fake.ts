@@ -108,8 +108,8 @@ export function fakeDevice(algorithms: readonly FakeAlgorithm[]): NativeDevice {
     allocate,
     loadLibrary: () => ({ target: 'cuda', kernels: [] }),
     program,
-    algorithms: async () =>
-      algorithms.map(({ id }): NativeAlgorithm => {
+    algorithms: async (_, most) =>
+      algorithms.slice(0, most).map(({ id }): NativeAlgorithm => {
         return { bytes: bytesFor(id), id, tile: 0, stages: 0, split: 1, swizzle: 0, custom: 0, cluster: 0, workspaceBytes: 0 }
       }),
     close: () => {},

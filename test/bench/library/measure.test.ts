@@ -30,6 +30,12 @@ test('the fastest algorithm is saved with its bytes, the GPU and the version of 
   })
 })
 
+test('at most the given number of algorithms is measured', async () => {
+  const device = fakeDevice([1, 2, 3].map((id) => ({ id, times: steady(1 / id) })))
+  const { offered } = await measureMatmul({ device, repeats: 10, most: 2 }, { matmul: plainMatmul([2, 5, 7, 9]), used: [] })
+  expect(offered).toBe(2)
+})
+
 test('the first algorithm stays if no other is faster by more than the repeatability of measurements', async () => {
   const gains = [1.2, 1, 0.98]
   for (const gain of gains) {
