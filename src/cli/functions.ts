@@ -35,8 +35,8 @@ export const benchLlama = (shape: string | undefined, options: Partial<BenchLlam
 
 /** Measures the algorithms of a matmul library. @throws as `tuneLibrary` of tune_library.ts */
 export const tuneLibrary = (options: Partial<TuneLibraryOptions> & ShapeOptions, context: CliContext) => {
-  const { plans, dtype, heads, size, repeats } = tuneCommand(unrun).opts()
-  return runTuneLibrary({ plans, dtype, heads, size, repeats, ...options, shapes: givenShapes(options) }, context)
+  const { plans, dtype, heads, size, most, repeats } = tuneCommand(unrun).opts()
+  return runTuneLibrary({ plans, dtype, heads, size, most, repeats, ...options, shapes: givenShapes(options) }, context)
 }
 
 /** Writes a program, a graph or a kernel as C++, as `heddle export` does (`export` is a reserved word). @throws as `runExport` */
