@@ -149,6 +149,11 @@ describe('BERT', () => {
     },
   )
 
+  it('takes a program of 60 lines at most to label texts', async () => {
+    const program = await readFile(join(import.meta.dirname, 'labels.cpp'), 'utf8')
+    expect(program.trimEnd().split('\n').length).toBeLessThanOrEqual(60)
+  })
+
   it('takes a mask of pairs as bytes', async () => {
     const masked = cases.map(({ inputIds }) => ({
       inputIds,

@@ -1,6 +1,7 @@
 // Labels of texts by an exported BERT: labels WEIGHTS 2,17,40,9,3 2,8,5,33,3 prints the label of each token, one line per text.
 #include <algorithm>
 #include <iostream>
+#include <numeric>
 #include <sstream>
 
 #include "bert.h"
@@ -8,9 +9,7 @@
 
 static heddle_error error;
 
-static void require(int32_t status) {
-  if (status != HEDDLE_OK) throw std::runtime_error(error.message);
-}
+static void require(int32_t status) { return status == HEDDLE_OK ? void() : throw std::runtime_error(error.message); }
 
 static void* on_device(const void* data, uint64_t bytes) {
   void* memory = nullptr;
@@ -21,9 +20,7 @@ static void* on_device(const void* data, uint64_t bytes) {
 
 // The number of tokens without padding: a dimension of plans that pack them.
 template <class Dims>
-auto pack(Dims* dims, int64_t tokens) -> decltype(void(dims->t = tokens)) {
-  dims->t = tokens;
-}
+auto pack(Dims* dims, int64_t tokens) -> decltype(void(dims->t = tokens)) { dims->t = tokens; }
 [[maybe_unused]] static void pack(...) {}
 
 int main(int count, char** arguments) {
@@ -38,18 +35,16 @@ int main(int count, char** arguments) {
 
   std::vector<std::vector<int32_t>> texts(count - 2);
   std::vector<int32_t> lengths, ids, types;
-  int64_t tokens = 0;
   for (int i = 2; i < count; ++i) {
     std::istringstream text(arguments[i]);
     for (std::string id; std::getline(text, id, ',');) texts[i - 2].push_back(std::stoi(id));
     lengths.push_back(static_cast<int32_t>(texts[i - 2].size()));
-    tokens += lengths.back();
   }
   bert_dims dims = {};
   dims.b = count - 2, dims.s = *std::max_element(lengths.begin(), lengths.end());
   for (auto& text : texts) text.resize(dims.s), ids.insert(ids.end(), text.begin(), text.end());
   types.resize(ids.size());
-  pack(&dims, tokens);
+  pack(&dims, std::accumulate(lengths.begin(), lengths.end(), int64_t{0}));
 
   uint64_t workspace_bytes = 0;
   require(bert_workspace_bytes(bert, &dims, &workspace_bytes, &error));

@@ -44,7 +44,7 @@ async function int8Of(file: Checkpoint, { steps, ...tensor }: LlamaTensor): Prom
 describe('int8 weights of compressed-tensors', () => {
   it('are identified by the configuration', () => {
     const schemeOf = (quantization: Fields) => parse({ ...smallLlama, ...quantization }).quantization
-    const both = { scheme: 'w8a8', packed: false, ignore: ['lm_head'] }
+    const both = { scheme: 'w8a8', packed: false, perTensor: false, inputScales: false, ignore: ['lm_head'] }
     expect(schemeOf({})).toBeUndefined()
     expect(schemeOf({ quantization_config: w8a8 })).toEqual(both)
     expect(schemeOf({ compression_config: { ...w8a8, ignore: ['re:.*lm_head'] } })).toEqual({ ...both, ignore: ['re:.*lm_head'] })
@@ -65,6 +65,7 @@ describe('int8 weights of compressed-tensors', () => {
     for (const [quantization, text] of [
       [{ quant_method: 'awq', bits: 4 }, ' has quant_method "awq"'],
       [{ bits: 4 }, ' has quant_method nothing'],
+      [{ quant_method: 'modelopt', quant_algo: 'FP8' }, " is ModelOpt's, with quant_algo FP8"],
       ['int8', ' has quant_method nothing'],
       [
         { ...withGroup({ input_activations: null, weights: by4 }), format: 'pack-quantized' },
@@ -83,8 +84,8 @@ describe('int8 weights of compressed-tensors', () => {
         ' is compressed-tensors with 8-bit int weights by channel (not symmetric) and 8-bit int activations by token, stored as int-quantized',
       ],
       [
-        withGroup({ input_activations: { ...inputs, dynamic: false, strategy: 'tensor' } }),
-        ' is compressed-tensors with 8-bit int weights by channel and 8-bit int activations by tensor (static), stored as int-quantized',
+        withGroup({ input_activations: { ...inputs, dynamic: false } }),
+        ' is compressed-tensors with 8-bit int weights by channel and 8-bit int activations by token (static), stored as int-quantized',
       ],
       [
         withGroup({ weights: null }),
@@ -208,6 +209,49 @@ describe('int8 weights of compressed-tensors', () => {
     expect([values.length, values.slice(0, 3), values[255]]).toEqual([16 * 48, [-127, -126, -125], -127])
     expect(steps).toEqual(Array.from({ length: 16 }, (_, row) => (row + 1) / 64))
     expect((await int8Of(file, weightOf(smallLlama, 'projectionWeight'))).steps).toHaveLength(48)
+  })
+
+  it('may have one step per matrix, and scales of activations that are not used', async () => {
+    const perTensor = withGroup({
+      weights: { ...weights, strategy: 'tensor' },
+      input_activations: { ...inputs, strategy: 'tensor', dynamic: false },
+    })
+    for (const [fields, weight, rows] of [
+      [smallLlama, 'keyWeight', 16],
+      [smallPhi3, 'valueWeight', 16],
+    ] as const) {
+      const config = parse({ ...fields, quantization_config: perTensor })
+      expect(config.quantization).toMatchObject({ scheme: 'w8a8', perTensor: true, inputScales: true })
+      const file = int8Checkpoint(fields)
+      const scale = { dtype: 'F32', shape: [1], data: new Uint8Array(Float32Array.of(0.25).buffer) } as const
+      for (const name of [...file.tensors.keys()].filter((each) => each.endsWith('_scale'))) {
+        file.tensors.set(name, scale)
+        file.tensors.set(name.replace('weight_scale', 'input_scale'), scale)
+      }
+      checkLlamaTensors(config, file)
+      const tensor = llamaTensors(config)[`layer1.${weight}`]
+      if (tensor === undefined) throw new Error(`no weight ${weight}`)
+      const { values, steps } = await int8Of(file, tensor)
+      expect(steps).toEqual(Array<number>(rows).fill(0.25))
+      const floats = decode('f32', (await inMemory(takeLlamaTensor(file, tensor, 'f32'))).data)
+      expect([...floats]).toEqual(values.map((integer) => integer / 4))
+      // Steps per row are not taken for one, and scales of activations without their configuration are unknown.
+      const byRow = int8Checkpoint(fields)
+      expect(refusal(() => takeLlamaTensor(byRow, tensor, 'f32')).message).toMatch(/weight_scale has shape \[\d+, 1\].*\[1\]/)
+      const dynamic = parse({ ...fields, quantization_config: withGroup({ weights: { ...weights, strategy: 'tensor' } }) })
+      expect(refusal(() => checkLlamaTensors(dynamic, file)).message).toContain('input_scale')
+    }
+  })
+
+  it('of a model in training are refused by the name of a state', () => {
+    const file = smallCheckpoint(smallLlama)
+    const name = 'model.layers.0.mlp.up_proj.input_quantizer._amax'
+    file.tensors.set(name, { dtype: 'F32', shape: [], data: new Uint8Array(4) })
+    const { code, message } = refusal(() => checkLlamaTensors(parse(smallLlama), file))
+    expect([code, message]).toEqual([
+      'config.quantization',
+      expect.stringContaining(`tensor ${name} is the state of a quantiser`),
+    ])
   })
 
   it('are rows of fused ones, from files too', async () => {

@@ -43,6 +43,22 @@ const of = (tensors: Readonly<Record<string, StoredTensor>>, wanted: BertConfig 
   trainedMaxima(wanted, { tensors: new Map(Object.entries(tensors)) })
 
 describe('maxima of quantisers', () => {
+  it('are 127 times the scales of exported layers', async () => {
+    const scales = Object.entries(qat).flatMap(([name, tensor]) => {
+      const at = /^(.*)\._(input|weight)_quantizer\._amax$/.exec(name)
+      return at === null ? [] : [[`${at[1]}.${at[2]}_scale`, tensor] as const]
+    })
+    const { layers, weights } = await of(Object.fromEntries(scales))
+    expect(layers[0]).toEqual({
+      x: 3 * 127,
+      merged: 2.25 * 127,
+      attentionNorm: 2.5 * 127,
+      fc1Activation: 2.75 * 127,
+      outputNorm: 4 * 127,
+    })
+    expect(weights[0]).toMatchObject({ key: 0.5 * 127, projection: 0.75 * 127 })
+  })
+
   it('are read by site, and those of weights by matrix', async () => {
     const { layers, weights } = await of(qat)
     const rest = {
@@ -56,6 +72,15 @@ describe('maxima of quantisers', () => {
     ])
     const fc1 = Array.from({ length: 12 }, (_, i) => i / 4)
     expect(weights[1]).toEqual({ query: [1, 2, 3, 4, 5, 6, 7, 8], key: 0.5, value: 2, projection: 0.75, fc1 })
+    // The same as ModelOpt names them.
+    const renamed = (name: string): string =>
+      name
+        .replace(/\._(input|weight)/, '.$1')
+        .replace(/matmul_([qkv])_input_quantizer/, '$1_bmm_quantizer')
+        .replace('matmul_a_input_quantizer', 'softmax_quantizer')
+    const modelOpt = Object.fromEntries(Object.entries(qat).map(([name, tensor]) => [renamed(name), tensor]))
+    expect(Object.keys(modelOpt)).toContain('bert.encoder.layer.0.attention.self.query.input_quantizer._amax')
+    expect(await of(modelOpt)).toEqual(await of(qat))
     const last = await of({ ...qat, 'bert.encoder.final_input_quantizer._amax': state([], 5) })
     expect(last.layers[1]?.outputNorm).toBe(5)
   })

@@ -1,7 +1,8 @@
 /**
  * Maxima that quantisation-aware training stores in a checkpoint: the `_amax` states of the quantisers that NVIDIA's pytorch-quantization
  * inserts before matmuls, named as in HF's QDQBert. A linear layer has `_input_quantizer` and `_weight_quantizer`; attention has
- * `matmul_q_input_quantizer` and three more. They are signed 8-bit quantisers, as here.
+ * `matmul_q_input_quantizer` and three more. They are signed 8-bit quantisers, as here. The names of NVIDIA's ModelOpt are read as well: the same
+ * states without the underscore in front and quantisers of attention by other names, or scales, which are maxima over 127.
  */
 import { type Checkpoint, findTensor } from '../../checkpoint/checkpoint.js'
 import { convertTensor } from '../../checkpoint/convert.js'
@@ -50,6 +51,31 @@ export function statesOfSite(config: BertConfig, layer: number, site: Site): rea
   return states[site]
 }
 
+/** Modules of ModelOpt's attention that pytorch-quantization names differently. */
+const attentionQuantisers: Readonly<Record<string, string>> = {
+  matmul_q_input_quantizer: 'q_bmm_quantizer',
+  matmul_k_input_quantizer: 'k_bmm_quantizer',
+  matmul_v_input_quantizer: 'v_bmm_quantizer',
+  matmul_a_input_quantizer: 'softmax_quantizer',
+}
+
+/** A state that a maximum may be stored in, and the maximum of its 1. */
+interface Stored {
+  readonly name: string
+  readonly factor: number
+}
+
+/** Every state that may have the maximum which pytorch-quantization stores under a name. */
+function storedAs(name: string): readonly Stored[] {
+  const scale = /^(.*)\._(input|weight)_quantizer\._amax$/.exec(name)
+  const renamed = name
+    .replace('._input_quantizer.', '.input_quantizer.')
+    .replace('._weight_quantizer.', '.weight_quantizer.')
+    .replace(/matmul_[qkva]_input_quantizer/, (found) => attentionQuantisers[found] ?? found)
+  const states = [...new Set([name, renamed])].map((state) => ({ name: state, factor: 1 }))
+  return scale === null ? states : [...states, { name: `${scale[1]}.${scale[2]}_scale`, factor: 127 }]
+}
+
 /**
  * Reads the quantiser maxima of a checkpoint.
  * @throws usage `calibrate.state` for a checkpoint without any, for states of another size, and for two different maxima of one
@@ -57,11 +83,15 @@ export function statesOfSite(config: BertConfig, layer: number, site: Site): rea
  */
 export async function trainedMaxima(config: BertConfig, file: Checkpoint, signal?: AbortSignal): Promise<TrainedMaxima> {
   const read = async (name: string, channels: number): Promise<Float32Array | undefined> => {
-    const found = findTensor(file, checkpointNames(config, name))
-    if (found === undefined) return undefined
-    const [stored, tensor] = found
+    const all = storedAs(name).flatMap(({ name: state, factor }) => {
+      const found = findTensor(file, checkpointNames(config, state))
+      return found === undefined ? [] : [{ found, factor }]
+    })
+    const [first] = all
+    if (first === undefined) return undefined
+    const [stored, tensor] = first.found
     const { data } = await inMemory(convertTensor(stored, tensor, 'f32'), signal)
-    const values = decode('f32', data)
+    const values = decode('f32', data).map((value) => value * first.factor)
     if (values.length === 1 || values.length === channels) return Float32Array.from(values)
     const expected = channels === 1 ? '1: an activation has one scale' : `1 or ${channels}, the output channels`
     throw usageError('calibrate.state', `state ${stored} has ${values.length} numbers, expected ${expected}`)

@@ -1,6 +1,7 @@
 /**
- * Quantisation scheme of a configuration. Of `compressed-tensors`, int8 weights with a scale per output channel are supported: alone
- * (W8A16, also packed four to an int32), and with activations that are dynamically quantised per token (W8A8).
+ * Quantisation scheme of a configuration. Of `compressed-tensors`, int8 weights with a scale per output channel or per matrix are supported: alone
+ * (W8A16, also packed four to an int32), and with activations in int8 (W8A8), per token with scales found when they are quantised, or per tensor with
+ * a scale in the folder. heddle quantises both kinds per token, for which it needs no stored scale.
  */
 import { z } from 'zod'
 import { checkField } from '../../checkpoint/config_file.js'
@@ -13,6 +14,10 @@ export interface LlamaQuantization {
   readonly scheme: 'w8a8' | 'w8a16'
   /** True if four integers are packed into one int32, each with 128 added: `weight_packed` `[outputs, inputs / 4]`. */
   readonly packed: boolean
+  /** True if a matrix has one scale: `weight_scale` `[1]`. */
+  readonly perTensor: boolean
+  /** True if the folder has scales of activations: `input_scale` `[1]` of each matrix. They are not used. */
+  readonly inputScales: boolean
   /** Modules that stay in floats, as `ignoredBy` reads them. */
   readonly ignore: readonly string[]
 }
@@ -22,11 +27,17 @@ const int8 = { num_bits: z.literal(8), type: z.literal('int'), symmetric: z.lite
 
 const weights = z.looseObject({
   ...int8,
-  strategy: z.literal('channel'),
+  strategy: z.enum(['channel', 'tensor']),
   dynamic: z.literal(false).optional(),
   group_size: z.union([z.null(), z.literal(-1)]).optional(),
 })
 const activations = z.looseObject({ ...int8, strategy: z.literal('token'), dynamic: z.literal(true), group_size: none })
+const staticActivations = z.looseObject({
+  ...int8,
+  strategy: z.literal('tensor'),
+  dynamic: z.literal(false).optional(),
+  group_size: none,
+})
 
 /** File formats, true if they pack. The first two store int8 identically (compressed_tensors/compressors/naive_quantized). */
 const formats = { 'int-quantized': false, 'naive-quantized': false, 'pack-quantized': true } as const
@@ -58,7 +69,7 @@ const rest = z.looseObject({
 
 /** The supported schemes, for hints. */
 export const readSchemes =
-  'supported are floats, and compressed-tensors with symmetric int8 weights by channel, alone or with activations by token (dynamic)'
+  'supported are floats, and compressed-tensors with symmetric int8 weights by channel or tensor, alone or with activations by token (dynamic) or tensor (static)'
 
 /**
  * Parses the scheme of a configuration; undefined for floats.
@@ -70,6 +81,10 @@ export function parseQuantization(value: unknown, name: string): LlamaQuantizati
   const refused = (what: string, hint = readSchemes) =>
     usageError('config.quantization', `${name}: quantization_config${what}`, { hint })
   const { quant_method: method } = Object(value) as { readonly quant_method?: unknown }
+  if (method === 'modelopt') {
+    const { quant_algo: algorithm } = Object(value) as { readonly quant_algo?: unknown }
+    throw refused(` is ModelOpt's, with quant_algo ${text(algorithm)}`)
+  }
   if (method !== 'compressed-tensors') throw refused(` has quant_method ${shown(JSON.stringify(method) ?? 'nothing')}`)
   const { format, config_groups: groups } = checkField(looseSchema, value, 'quantization_config', name)
   const [group, ...others] = Object.values(groups)
@@ -78,20 +93,24 @@ export function parseQuantization(value: unknown, name: string): LlamaQuantizati
   }
   const scheme = schemeOf(group)
   const own = group.format ?? format
-  if (scheme === undefined || !isFormat(own) || (scheme === 'w8a8' && formats[own])) {
+  if (scheme === undefined || !isFormat(own) || (scheme.scheme === 'w8a8' && formats[own])) {
     throw refused(` is compressed-tensors with ${described(group, own)}`)
   }
   const { ignore } = checkField(rest, value, 'quantization_config', name)
   const ignored = ignore ?? []
   if (!ignoredBy(ignored, 'lm_head')) throw refused('.ignore does not exclude lm_head, expected it to stay in floats')
-  return { scheme, packed: formats[own], ignore: ignored }
+  return { ...scheme, packed: formats[own], ignore: ignored }
 }
 
 /** The scheme of a group of modules; undefined if it is not supported. */
-function schemeOf(group: LooseGroup): LlamaQuantization['scheme'] | undefined {
-  if (!weights.safeParse(group.weights).success) return undefined
-  if (group.input_activations == null) return 'w8a16'
-  return activations.safeParse(group.input_activations).success ? 'w8a8' : undefined
+function schemeOf(group: LooseGroup): Omit<LlamaQuantization, 'packed' | 'ignore'> | undefined {
+  const { data: stored } = weights.safeParse(group.weights)
+  if (stored === undefined) return undefined
+  const perTensor = stored.strategy === 'tensor'
+  const inputs = group.input_activations
+  if (inputs == null) return { scheme: 'w8a16', perTensor, inputScales: false }
+  const inputScales = staticActivations.safeParse(inputs).success
+  return inputScales || activations.safeParse(inputs).success ? { scheme: 'w8a8', perTensor, inputScales } : undefined
 }
 
 /** Description of a scheme: `4-bit int weights by group of 128, stored as pack-quantized`. */

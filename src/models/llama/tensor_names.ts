@@ -18,7 +18,7 @@ import type { FileTensor } from '../../checkpoint/safetensors.js'
 import { shown } from '../../checkpoint/safetensors_header.js'
 import { usageError } from '../../errors.js'
 import { decode, encode } from '../../runtime/buffer.js'
-import { type DeferredTensor, type Int8Tensor, inMemory, tensorBytes } from '../../runtime/weight.js'
+import { computedTensor, type DeferredTensor, type Int8Tensor, inMemory, tensorBytes } from '../../runtime/weight.js'
 import { belowEach } from '../parts/weight_names.js'
 import type { LlamaConfig } from './config.js'
 import { ignoredBy } from './ignored_modules.js'
@@ -35,8 +35,12 @@ export interface LlamaTensor {
   readonly hints?: TensorHints
   /** Range of rows that form the weight, from and to; all if undefined. */
   readonly rows?: readonly [number, number]
-  /** Tensor `[rows, 1]` of an int8 weight's scales, by which each row is multiplied. */
+  /** Tensor `[rows, 1]` of an int8 weight's scales, by which each row is multiplied; `[1]` if it has one for all rows. */
   readonly steps?: string
+  /** True if all rows of the tensor have one scale. */
+  readonly perTensor?: boolean
+  /** Tensor `[1]` with the scale of the weight's inputs. It is not read. */
+  readonly inputScale?: string
   /** Tensor of integers that are packed four to an int32. */
   readonly packed?: string
 }
@@ -112,12 +116,17 @@ function rowsOf(name: string, weights: Weights): Weights {
 }
 
 /** Weights of a layer, with the scales of its int8 matrices. */
-const quantised = (weights: Weights, { packed, ignore }: LlamaQuantization): Weights =>
+const quantised = (weights: Weights, { packed, perTensor, inputScales, ignore }: LlamaQuantization): Weights =>
   Object.fromEntries(
     Object.entries(weights).map(([weight, tensor]) => {
       const { name, shape } = tensor
       if (shape.length === 1 || ignoredBy(ignore, `model.${name.replace(/\.weight$/, '')}`)) return [weight, tensor]
-      return [weight, { ...tensor, steps: `${name}_scale`, ...(packed && { packed: `${name}_packed` }) }]
+      const more = {
+        ...(packed && { packed: `${name}_packed` }),
+        ...(perTensor && { perTensor }),
+        ...(inputScales && { inputScale: name.replace(/\.weight$/, '.input_scale') }),
+      }
+      return [weight, { ...tensor, steps: `${name}_scale`, ...more }]
     }),
   )
 
@@ -158,16 +167,28 @@ export function takeLlamaTensor(file: Checkpoint, tensor: LlamaTensor, dtype: Fl
  */
 export function takeLlamaInt8(
   file: Checkpoint,
-  { name, shape, rows, steps, packed }: LlamaTensor & { readonly steps: string },
+  { name, shape, rows, steps, packed, perTensor }: LlamaTensor & { readonly steps: string },
 ): Record<keyof Int8Tensor, DeferredTensor> {
   const values =
     packed === undefined
       ? takeInt8(find(file, name), usualName(name), shape, rows)
       : takePackedInt8(find(file, packed), usualName(packed), shape, rows)
   const [count = 0] = shape
+  const ofRows = values.shape[0] ?? 0
+  if (perTensor === true) {
+    const one = takeTensor(find(file, steps), usualName(steps), [1], 'f32')
+    return { values, steps: repeated(one, ofRows) }
+  }
   const taken = takeTensor(find(file, steps), usualName(steps), [count, 1], 'f32', { rows })
-  return { values, steps: { ...taken, shape: [values.shape[0] ?? 0] } }
+  return { values, steps: { ...taken, shape: [ofRows] } }
 }
+
+/** One number as the scale of every row. */
+const repeated = (one: DeferredTensor, rows: number): DeferredTensor =>
+  computedTensor('f32', [rows], async function* (signal) {
+    const [scale = 0] = decode('f32', (await inMemory(one, signal)).data)
+    yield encode('f32', new Float32Array(rows).fill(scale))
+  })
 
 /** Dequantises int8 rows: the floats of each row times its scale. */
 function multiplied(values: DeferredTensor, steps: DeferredTensor): FileTensor {
@@ -195,8 +216,8 @@ function multiplied(values: DeferredTensor, steps: DeferredTensor): FileTensor {
 /**
  * Names of all tensors of a weight. Packed integers have an additional tensor with their unpacked shape, which also follows from the configuration.
  */
-const storedNames = ({ name, steps = name, packed }: LlamaTensor): readonly string[] =>
-  (packed === undefined ? [name, steps] : [packed, steps, `${name}_shape`]).flatMap(namesOf)
+const storedNames = ({ name, steps = name, packed, inputScale = name }: LlamaTensor): readonly string[] =>
+  (packed === undefined ? [name, steps, inputScale] : [packed, steps, `${name}_shape`]).flatMap(namesOf)
 
 /** Tensors in old checkpoints that are computed from the configuration. */
 const computed = /\.rotary_emb\.(inv_freq|cos_cached|sin_cached)$/
@@ -215,6 +236,11 @@ export function checkLlamaTensors(config: LlamaConfig, file: Checkpoint): void {
   if (integers !== undefined) {
     const what = `tensor ${shown(integers)} holds packed integers, as written by GPTQ and AWQ, which are not supported`
     throw usageError('config.quantization', what, { hint: readSchemes })
+  }
+  const maximum = unknown.find((name) => name.endsWith('_quantizer._amax'))
+  if (maximum !== undefined) {
+    const what = `tensor ${shown(maximum)} is the state of a quantiser in training, as in ModelOpt's own checkpoints`
+    throw usageError('config.quantization', what, { hint: `export the model with its integers; ${readSchemes}` })
   }
   const [first] = unknown
   if (first === undefined) return
