@@ -2,6 +2,7 @@
 import { usageError } from '../errors.js'
 import { readText } from '../files.js'
 import { type BertCheckpoint, openCalibration } from '../models/encoder/calibration.js'
+import { withoutMasks } from '../models/encoder/masks.js'
 import { statesOfSite } from '../models/encoder/quantiser_states.js'
 import { checkCases } from '../models/parts/token_cases.js'
 import {
@@ -55,13 +56,24 @@ export async function observed({ checkpoint, folder, options, context }: Calibra
   const { device: wanted, dtype = 'f32' } = options
   const method = methodOf(options)
   const { tokenTypes } = checkpoint.config
-  const cases = await tokenIds(folder, await readCases(file, signal), { tokenTypes })
-  checkCases(checkpoint.config, cases, 1)
+  const unmasked = withoutMasks(await tokenIds(folder, await readCases(file, signal), { tokenTypes }))
+  const cases = unmasked.map(({ item, pairs }) => ({ ...item, pairs }))
+  checkCases(
+    checkpoint.config,
+    unmasked.map(({ item }) => item),
+    1,
+  )
   const { device, library, manifest } = await openKernels(wanted, { ...openOptions(context), model: folder })
   try {
     const tokens = cases.reduce((sum, { inputIds }) => sum + inputIds.length, 0)
     context.log(`${device.info().name} (${device.kind}), ${dtype}, ${cases.length} cases of ${tokens} tokens\n`)
-    const model = await openCalibration(checkpoint, { device, library, manifest, dtype })
+    const model = await openCalibration(checkpoint, {
+      device,
+      library,
+      manifest,
+      dtype,
+      masked: cases.some(({ pairs }) => pairs !== undefined),
+    })
     const progress = countProgress('calibrate', context)
     const histograms = await collect(model, cases, { signal, progress }).finally(() => model.session.release())
     // A layer's input shares the histogram of the previous layer's output, so its threshold is computed once.

@@ -16,6 +16,8 @@ import { type PerSite, perSite, type Site, sites } from './sites.js'
 export interface CalibrationCase {
   readonly inputIds: readonly number[]
   readonly typeIds?: readonly number[] | undefined
+  /** One byte per query and key, row by row: 1 if the query attends to the key. All attend to all if undefined. */
+  readonly pairs?: Uint8Array | undefined
 }
 
 /** A model to collect histograms from. */

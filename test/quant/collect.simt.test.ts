@@ -126,6 +126,28 @@ describe('collection', () => {
     )
     expect(wrong).toEqual(sites)
   })
+  it('counts what tokens see under their mask', async () => {
+    const [ids = []] = cases
+    const masked = async (pairs: Uint8Array | undefined) => {
+      const dir = await writeModel(random())
+      const open = await openCalibration(await readCheckpoint(dir), { ...simt, dtype: 'f32', masked: true })
+      try {
+        return await collect(open, [{ inputIds: ids, pairs }], { bins })
+      } finally {
+        open.session.release()
+        await rm(dir, { recursive: true })
+      }
+    }
+    const whole = await collected(random(), [ids])
+    expect(await masked(undefined)).toEqual(whole)
+    expect(await masked(new Uint8Array(ids.length ** 2).fill(1))).toEqual(whole)
+    // A token that sees itself alone has the weight 1 in each of three heads; all other weights are 0.
+    const alone = Uint8Array.from({ length: ids.length ** 2 }, (_, at) => (at % (ids.length + 1) === 0 ? 1 : 0))
+    for (const { probabilities } of await masked(alone)) {
+      expect([probabilities.amax, probabilities.counts.at(-1)]).toEqual([1, 3 * ids.length])
+      expect(probabilities.counts[0]).toBe(3 * ids.length * (ids.length - 1))
+    }
+  })
   it('does not depend on the order of the cases', async () =>
     expect(await collected(random(), [...cases].reverse())).toEqual(await collected(random())))
   it('runs in the requested storage type', async () => {

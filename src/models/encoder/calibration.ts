@@ -12,9 +12,19 @@ import { channelMaxima } from '../../runtime/quantise_weights.js'
 import { openSession, type Session } from '../../runtime/session.js'
 import { inMemory, type Weight } from '../../runtime/weight.js'
 import type { ModelOptions } from '../parts/options.js'
-import { assembleBert, bertDims, bertInputs, bertWeights, embeddingNames, encoderTensors, matrixTensor } from './bert.js'
+import {
+  assembleBert,
+  assemblePairs,
+  bertDims,
+  bertInputs,
+  bertWeights,
+  embeddingNames,
+  encoderTensors,
+  matrixTensor,
+} from './bert.js'
 import { type BertConfig, readBertConfig } from './config.js'
 import { families } from './families/index.js'
+import { batchMask } from './masks.js'
 import { type TrainedMaxima, trainedMaxima } from './quantiser_states.js'
 
 type Weights = Readonly<Record<string, Weight>>
@@ -82,27 +92,37 @@ async function maximaOf(name: string, weight: Weight | undefined): Promise<Float
 /** Uploads a checkpoint's weights. Release the session when done. @throws what the device rejects with */
 export async function openCalibration(
   { config, weights }: BertCheckpoint,
-  { device, library, manifest, dtype }: Pick<ModelOptions, 'device' | 'library' | 'manifest'> & { readonly dtype: FloatType },
+  { device, library, manifest, dtype, masked = false }: CalibrationOptions,
 ): Promise<CalibrationModel> {
   const session = await openSession({ device, library, manifest, layouts, weights: weights(dtype) })
-  return calibrationModel(config, session, dtype)
+  return calibrationModel(config, session, dtype, masked)
 }
 
-/** A BERT whose weights are in a session, for collecting activations. */
-export function calibrationModel(config: BertConfig, session: Session, dtype: FloatType): CalibrationModel {
+export interface CalibrationOptions extends Pick<ModelOptions, 'device' | 'library' | 'manifest'> {
+  readonly dtype: FloatType
+  /** True if cases may have masks over pairs of tokens. */
+  readonly masked?: boolean
+}
+
+/**
+ * A BERT whose weights are in a session, for collecting activations.
+ * @param masked true for the form of the model that takes a mask over pairs of tokens
+ */
+export function calibrationModel(config: BertConfig, session: Session, dtype: FloatType, masked = false): CalibrationModel {
   const int32 = (values: readonly number[]): Uint8Array => encode('i32', Int32Array.from(values))
   return {
     session,
-    applications: assembleBert(config, findPlan('unfused'), false).applications,
+    applications: (masked ? assemblePairs : assembleBert)(config, findPlan('unfused'), false).applications,
     layers: Array.from({ length: config.layers }, (_, layer) => `layer${layer}`),
     norms: families[config.family].norms,
-    inputs: bertInputs,
+    inputs: masked ? [...bertInputs, 'mask'] : bertInputs,
     types: { T: dtype },
     dims: (length) => bertDims(config, { batch: 1, seq: length }),
-    feed: ({ inputIds, typeIds = inputIds.map(() => 0) }) => ({
+    feed: ({ inputIds, typeIds = inputIds.map(() => 0), pairs }) => ({
       ids: int32(inputIds),
       typeIds: int32(typeIds),
       lengths: int32([inputIds.length]),
+      ...(masked ? { mask: batchMask([{ item: { inputIds }, pairs }], inputIds.length) } : {}),
     }),
   }
 }
