@@ -42,6 +42,7 @@ export const byTurns: readonly (readonly string[])[] = [
   [
     'test/verify/judged.simt.test.ts',
     'test/export/export.simt.test.ts',
+    'test/export/processors.simt.test.ts',
     'test/native/attention_stored.simt.test.ts',
     'test/models/int8.simt.test.ts',
     'test/cli/bench_target.simt.test.ts',

@@ -13,12 +13,16 @@ namespace {
 // Steps between two checks for ended texts, if no callback checks each step.
 constexpr uint32_t steps_at_once = 8;
 
+// Longer than any text: nothing is repeated.
+constexpr uint32_t longest_ngram = 1u << 30;
+
 double value_of(Attribute attribute, const Request& request) {
   switch (attribute) {
     case Attribute::max_steps: return request.steps;
     case Attribute::diversity_rate: return static_cast<double>(request.diversity_rate);
     case Attribute::length_penalty: return static_cast<double>(request.length_penalty);
     case Attribute::early_stopping: return request.early_stopping;
+    case Attribute::no_repeat_ngram_size: return request.ngram == 0 ? longest_ngram : request.ngram;
   }
   return 0;
 }

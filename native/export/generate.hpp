@@ -12,7 +12,7 @@
 namespace heddle::exported {
 
 // Quantities that dimensions count.
-enum class Quantity { prompts, width, rows, places, steps, source, ends, pass_tokens, pass_sequences, pass_longest };
+enum class Quantity { prompts, width, rows, places, steps, source, ends, forced_ends, pass_tokens, pass_sequences, pass_longest };
 
 // Inputs of the program that reads prompts: for a source its ids and its length; for a pass over prompts the places of its tokens.
 enum class Input { sources, source_lengths, ids, places, sequences, positions, starts, lengths, first, slots, writers };
@@ -34,7 +34,13 @@ enum class Begin {
   top_p,
   min_p,
   seeds_low,
-  seeds_high
+  seeds_high,
+  minimum,  // tokens before an end id
+  penalty,
+  seen,  // flags of the words of a text
+  text,  // its words so far
+  forced_first,
+  forced_last
 };
 
 struct Beginning {
@@ -45,7 +51,7 @@ struct Beginning {
 };
 
 // Attributes that a generation sets.
-enum class Attribute { max_steps, diversity_rate, length_penalty, early_stopping };
+enum class Attribute { max_steps, diversity_rate, length_penalty, early_stopping, no_repeat_ngram_size };
 
 struct SetAttribute {
   Attribute attribute;
@@ -92,6 +98,10 @@ struct Request {
   uint32_t steps = 0, width = 1, returned = 1, top_k = 0, chunk = 0;
   float temperature = 1, top_p = 1, min_p = 0, diversity_rate = 0, length_penalty = 0;
   int32_t early_stopping = 0;
+  float penalty = 1;
+  uint32_t ngram = 0, least = 0;
+  int32_t forced_first = -1;  // -1: free
+  std::vector<int32_t> forced_last;
   std::vector<uint64_t> seeds;
   std::vector<int32_t> ends;
   std::vector<std::vector<int32_t>> prompts;
@@ -102,7 +112,7 @@ int32_t check(const Family& family, const heddle_prompts& prompts, const heddle_
 
 // Sizes of a generation: those of its rows, and of the current pass.
 struct Sizes {
-  int64_t prompts = 0, width = 0, places = 0, steps = 0, source = 0, ends = 0;
+  int64_t prompts = 0, width = 0, places = 0, steps = 0, source = 0, ends = 0, forced_ends = 0;
   int64_t pass_tokens = 0, pass_sequences = 0, pass_longest = 0;
   std::vector<int64_t> of(const std::vector<Quantity>& dims) const;
 };

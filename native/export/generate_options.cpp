@@ -10,6 +10,7 @@ namespace heddle::exported {
 namespace {
 
 constexpr uint32_t usual_tokens = 128, usual_chunk = 2048, most_beams = 64, most_ranked = 64;
+constexpr uint32_t most_repeated = 1u << 30;
 constexpr float least_factor = 1e-6f, largest_factor = 1e6f;
 // Limit on the exponent bits of a length to the power of its penalty.
 constexpr double most_power_bits = 96;
@@ -128,6 +129,41 @@ int32_t check_beams(const Family& family, const heddle_generation& given, Reques
   return HEDDLE_OK;
 }
 
+// Logits processors, each of which needs a part of the program.
+int32_t check_processors(const Family& family, const heddle_generation& given, Request& request, heddle_error* error) {
+  request.penalty = given.repetition_penalty == 0 ? 1 : given.repetition_penalty;
+  if (!(request.penalty >= least_factor && request.penalty <= largest_factor))
+    return refuse(error, HEDDLE_OPTION, "repetition_penalty is %g, expected 1e-6 to 1e6", static_cast<double>(given.repetition_penalty));
+  request.ngram = given.no_repeat_ngram_size;
+  if (request.ngram > most_repeated)
+    return refuse(error, HEDDLE_OPTION, "no_repeat_ngram_size is %u, expected at most %u", request.ngram, most_repeated);
+  request.least = given.min_new_tokens;
+  if (request.least > request.steps)
+    return refuse(error, HEDDLE_OPTION, "min_new_tokens is %u, expected at most the %u tokens of a text", request.least, request.steps);
+  if (given.forced_last == nullptr && given.forced_last_count != 0)
+    return refuse(error, HEDDLE_OPTION, "forced_last_count is %u, and forced_last is null", given.forced_last_count);
+  if (given.forced_last != nullptr) request.forced_last.assign(given.forced_last, given.forced_last + given.forced_last_count);
+  if (given.forced_first != nullptr) request.forced_first = *given.forced_first;
+  std::vector<int32_t> forced = request.forced_last;
+  if (given.forced_first != nullptr) forced.push_back(request.forced_first);
+  for (const int32_t id : forced) {
+    if (id < 0 || id >= family.vocab) return refuse(error, HEDDLE_OPTION, "forced id %d, expected 0 to %d", id, family.vocab - 1);
+  }
+  return HEDDLE_OK;
+}
+
+// The first processor of a request that a program does not have; null if it has all.
+const char* lacking(const Stepper& stepper, const Request& request) {
+  const auto begins = [&](Begin how) {
+    return std::any_of(stepper.beginnings.begin(), stepper.beginnings.end(), [&](const Beginning& each) { return each.how == how; });
+  };
+  if (request.penalty != 1 && !begins(Begin::penalty)) return "repetition_penalty needs \"penalised\"";
+  if (request.ngram != 0 && !begins(Begin::text)) return "no_repeat_ngram_size needs \"ngrams\"";
+  if (request.least != 0 && !begins(Begin::minimum)) return "min_new_tokens needs \"minimum\"";
+  if ((request.forced_first >= 0 || !request.forced_last.empty()) && !begins(Begin::forced_first)) return "forced words need \"forced\"";
+  return nullptr;
+}
+
 }  // namespace
 
 int32_t check(const Family& family, const heddle_prompts& prompts, const heddle_generation& options, Request& request, heddle_error* error) {
@@ -144,8 +180,15 @@ int32_t check(const Family& family, const heddle_prompts& prompts, const heddle_
   if (options.choice == HEDDLE_SAMPLE) status = check_draws(family, options, request, error);
   if (options.choice == HEDDLE_BEAMS) status = check_beams(family, options, request, error);
   if (status != HEDDLE_OK) return status;
+  status = check_processors(family, options, request, error);
+  if (status != HEDDLE_OK) return status;
   const auto of = [&](const Stepper& stepper) { return stepper.way == request.way; };
-  if (std::any_of(family.steppers.begin(), family.steppers.end(), of)) return HEDDLE_OK;
+  const auto found = std::find_if(family.steppers.begin(), family.steppers.end(), of);
+  if (found != family.steppers.end()) {
+    const char* processor = lacking(*found, request);
+    if (processor == nullptr) return HEDDLE_OK;
+    return refuse(error, HEDDLE_OPTION, "%s in the processors of this export: export with it", processor);
+  }
   return refuse(error, HEDDLE_OPTION, "this export has no program for this choice of words: export with it");
 }
 

@@ -131,6 +131,7 @@ std::vector<int64_t> Sizes::of(const std::vector<Quantity>& dims) const {
       case Quantity::steps: found.push_back(steps); break;
       case Quantity::source: found.push_back(source); break;
       case Quantity::ends: found.push_back(ends); break;
+      case Quantity::forced_ends: found.push_back(forced_ends); break;
       case Quantity::pass_tokens: found.push_back(pass_tokens); break;
       case Quantity::pass_sequences: found.push_back(pass_sequences); break;
       case Quantity::pass_longest: found.push_back(pass_longest); break;
@@ -144,6 +145,7 @@ Sizes sizes_of(const Family& family, const Request& request) {
   sizes.prompts = static_cast<int64_t>(request.prompts.size());
   sizes.width = request.width;
   sizes.ends = std::max<int64_t>(1, static_cast<int64_t>(request.ends.size()));
+  sizes.forced_ends = std::max<int64_t>(1, static_cast<int64_t>(request.forced_last.size()));
   sizes.steps = rounded(request.steps, step_unit);
   const int64_t longest = longest_of(request);
   if (family.sources) {
@@ -159,6 +161,8 @@ Sizes sizes_of(const Family& family, const Request& request) {
 std::vector<int32_t> begin_with(const Beginning& beginning, size_t count, const Family& family, const Request& request, const Sizes& sizes) {
   const auto rows = static_cast<size_t>(sizes.prompts * sizes.width), width = static_cast<size_t>(sizes.width);
   const auto prompt_of = [&](size_t row) -> const std::vector<int32_t>& { return request.prompts[row / width]; };
+  const std::vector<int32_t> start = {family.start};
+  const auto text_of = [&](size_t row) -> const std::vector<int32_t>& { return family.sources ? start : prompt_of(row); };
   const auto seed_of = [&](size_t row) { return request.seeds[request.seeds.size() == 1 ? 0 : row / width]; };
   // Words follow the longest prompt; with sources they begin at place 0.
   const int32_t longest = family.sources ? 0 : static_cast<int32_t>(longest_of(request) - 1);
@@ -179,8 +183,8 @@ std::vector<int32_t> begin_with(const Beginning& beginning, size_t count, const 
       }
       return table;
     }
-    case Begin::words: return of_rows([&](size_t row) { return family.sources ? family.start : prompt_of(row).back(); });
-    case Begin::behind: return of_rows([&](size_t row) { return static_cast<int32_t>(prompt_of(row).size()) - 1; });
+    case Begin::words: return of_rows([&](size_t row) { return text_of(row).back(); });
+    case Begin::behind: return of_rows([&](size_t row) { return static_cast<int32_t>(text_of(row).size()) - 1; });
     case Begin::longest: return std::vector<int32_t>(count, longest);
     case Begin::lengths: {
       std::vector<int32_t> lengths;
@@ -190,6 +194,27 @@ std::vector<int32_t> begin_with(const Beginning& beginning, size_t count, const 
     // An id that no word has, if a text has no end id.
     case Begin::ends: return request.ends.empty() ? std::vector<int32_t>{-1} : request.ends;
     case Begin::banned: return family.banned;
+    case Begin::minimum: return of_rows([&](size_t) { return static_cast<int32_t>(request.least); });
+    case Begin::penalty: return of_rows([&](size_t) { return bits(request.penalty); });
+    case Begin::seen: {
+      std::vector<int32_t> seen(count);
+      for (size_t row = 0; row < rows; ++row) {
+        for (const int32_t id : text_of(row)) seen[row * (count / rows) + static_cast<size_t>(id)] = 1;
+      }
+      return seen;
+    }
+    case Begin::text: {
+      const size_t places = count / rows;
+      std::vector<int32_t> texts(count);
+      for (size_t row = 0; row < rows; ++row) {
+        const auto& text = text_of(row);
+        std::copy_n(text.begin(), std::min(text.size(), places), texts.begin() + static_cast<std::ptrdiff_t>(row * places));
+      }
+      return texts;
+    }
+    case Begin::forced_first: return of_rows([&](size_t row) { return text_of(row).size() == 1 ? request.forced_first : -1; });
+    // Without one, an id that no word has.
+    case Begin::forced_last: return request.forced_last.empty() ? std::vector<int32_t>{-1} : request.forced_last;
     case Begin::limit: return of_rows([&](size_t) { return static_cast<int32_t>(request.steps); });
     case Begin::temperature: return of_rows([&](size_t) { return bits(request.temperature); });
     case Begin::top_k: return of_rows([&](size_t) { return static_cast<int32_t>(request.top_k); });

@@ -70,6 +70,13 @@ typedef struct heddle_generation {
   const int32_t* end_ids;
   uint32_t end_count;
   uint32_t chunk; /* tokens of prompts per pass; 0: 2048. Sources are read whole. */
+  /* Logits processors, for exports that have them. */
+  float repetition_penalty;      /* of words that are in the text, its prompt included; 1e-6 to 1e6; 0: 1 */
+  uint32_t no_repeat_ngram_size; /* so many words in sequence are not repeated in a text; 0: all may be */
+  uint32_t min_new_tokens;       /* before an end id */
+  const int32_t* forced_first;   /* first word of a text, of prompts only after one of a single word; null: free */
+  const int32_t* forced_last;    /* last words of texts that reach the limit; null: free */
+  uint32_t forced_last_count;
   /* Called after each step; null: none. A result other than 0 ends the generation there. */
   int32_t (*on_step)(void* user, const heddle_chosen* chosen);
   void* user;

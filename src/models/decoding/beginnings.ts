@@ -1,5 +1,5 @@
 /**
- * Contents of states before the first step, as stored in an export's tables. `decoding_states.ts` and `llama/start.ts` compute the same
+ * Contents of states before the first step, as stored in an export's tables. `decoding_states.ts`, `logit_changes.ts` and `llama/start.ts` compute the same
  * numbers in Node; a test compares the texts that both produce.
  */
 
@@ -23,6 +23,12 @@ export type Begin =
   | 'min_p'
   | 'seeds_low'
   | 'seeds_high'
+  | 'minimum'
+  | 'penalty'
+  | 'seen'
+  | 'text'
+  | 'forced_first'
+  | 'forced_last'
 
 export interface Beginning {
   readonly how: Begin
@@ -49,6 +55,13 @@ const common: Readonly<Record<string, Beginning>> = {
   banned: { how: 'banned' },
   always: fill(never),
   limit: { how: 'limit' },
+  minimum: { how: 'minimum' },
+  penalty: { how: 'penalty' },
+  seen: { how: 'seen' },
+  text: { how: 'text' },
+  forcedFirst: { how: 'forced_first' },
+  forcedLast: { how: 'forced_last' },
+  most: { how: 'limit' },
   temperature: { how: 'temperature' },
   topK: { how: 'top_k' },
   topP: { how: 'top_p' },

@@ -1,6 +1,5 @@
 /** Generator made from a LLaMA-like model folder: the prompt program, and one step program per method of choosing tokens. */
 import { type LlamaBeamsProgram, llamaBeams } from '../../../specs/programs/llama_beams.js'
-import { noProcessors } from '../../../specs/programs/processors.js'
 import type { FloatType } from '../../checkpoint/convert.js'
 import { usageError } from '../../errors.js'
 import { countFor } from '../../ir/top_k.js'
@@ -10,14 +9,14 @@ import { type GeneratorParts, type StepPart, saidValues } from '../parts/generat
 import { type GeneratorSettings, type Given, generatorSettings, settingsOf } from '../parts/open_settings.js'
 import type { LlamaConfig } from './config.js'
 import { openLlamaFiles } from './open_files.js'
-import { llamaProgram, llamaSettings, modelDims, promptProgram } from './programs.js'
+import { llamaProgram, llamaSettings, modelDims, promptProgram, withCaches } from './programs.js'
 import { wordParts } from './shapes.js'
 import { llamaInt8, llamaWeights, usualRotation, weightTensors } from './weights.js'
 
 /** Quantities that the dimensions of row steps, beam steps and prompt passes count. */
 const quantities = {
-  rows: { r: 'rows', u: 'places', s: 'steps', f: 'ends' },
-  beams: { b: 'prompts', w: 'width', u: 'places', s: 'steps', f: 'ends' },
+  rows: { r: 'rows', u: 'places', s: 'steps', f: 'ends', y: 'forced_ends' },
+  beams: { b: 'prompts', w: 'width', u: 'places', s: 'steps', f: 'ends', y: 'forced_ends' },
   prompt: { r: 'rows', u: 'places', t: 'pass_tokens', b: 'pass_sequences', s: 'pass_longest' },
 } as const
 
@@ -40,9 +39,12 @@ export async function llamaGenerator(
   given: Given,
   signal: AbortSignal | undefined,
 ): Promise<GeneratorParts> {
-  const { config, checkpoint } = await openLlamaFiles(folder, signal)
-  expectOneRotation(config)
-  const settings = generatorSettings(settingsOf('llama', given, llamaSettings(config)), config.vocab)
+  const { config: stored, checkpoint } = await openLlamaFiles(folder, signal)
+  expectOneRotation(stored)
+  const { caches: _, ...fixed } = llamaSettings(stored)
+  const { caches = 'float', ...open } = settingsOf('llama', given, fixed)
+  const config = withCaches(stored, caches, dtype)
+  const settings = generatorSettings(open, config.vocab)
   const weights = llamaWeights(config, checkpoint, dtype, usualRotation)
   const tensors = weightTensors(config, 'short')
   return {
@@ -82,16 +84,21 @@ export function expectOneRotation({ rotary }: LlamaConfig): void {
 const hfSizes = ({ vocab, eos }: LlamaConfig, width: number) =>
   beamSizes({ width, vocab, ends: Math.max(eos.length, 1), rule: 'hf' })
 
-function stepsOf(config: LlamaConfig, { choices, topK, beams }: GeneratorSettings): Omit<StepPart, 'tensors'>[] {
+function stepsOf(
+  config: LlamaConfig,
+  { choices, topK, beams, processors: open }: GeneratorSettings,
+): Omit<StepPart, 'tensors'>[] {
   const { vocab, banned } = config
   const model = { ...modelDims(config), ...(banned.length > 0 && { x: banned.length }) }
-  const rows = { quantities: quantities.rows, said: {} }
-  const step = (choice: 'greedy' | 'sample' | 'sample_narrowed' | 'sample_top') => llamaProgram('llama_step', config, { choice })
+  const ofProcessors = open.ngrams > 0 ? { no_repeat_ngram_size: open.ngrams } : {}
+  const rows = { quantities: quantities.rows, said: ofProcessors }
+  const step = (choice: 'greedy' | 'sample' | 'sample_narrowed' | 'sample_top') =>
+    llamaProgram('llama_step', config, { choice, processors: open })
   const whole = { ...model, q: wordParts(vocab) }
   const few = beamSizes({ width: 1, vocab, ends: 1, rule: 'plain' })
   const { max_steps: maxSteps, diversity_rate: diversityRate } = saidValues
   const { length_penalty: lengthPenalty, early_stopping: earlyStopping } = saidValues
-  const processors = { ...noProcessors, banned: banned.length > 0 }
+  const processors = { ...open, banned: banned.length > 0 }
   const search = (rule: LlamaBeamsProgram['rule']) => llamaBeams.of({ ...llamaSettings(config), maxSteps, rule, processors })
   const plain = beamSizes({ width: beams, vocab, ends: 1, rule: 'plain' })
   const hf = hfSizes(config, beams)
@@ -104,7 +111,7 @@ function stepsOf(config: LlamaConfig, { choices, topK, beams }: GeneratorSetting
     ],
     beams: () => {
       const of = { quantities: quantities.beams, dims: { ...model, q: plain.p, k: plain.k } }
-      const said = { max_steps: maxSteps }
+      const said = { ...ofProcessors, max_steps: maxSteps }
       return [
         { ...of, way: 'beams', program: search({ kind: 'plain', diversityRate: 0 }), said },
         {
@@ -119,7 +126,7 @@ function stepsOf(config: LlamaConfig, { choices, topK, beams }: GeneratorSetting
       {
         ...{ quantities: quantities.beams, dims: { ...model, q: hf.p, k: hf.k }, way: 'beams_hf' },
         program: search({ kind: 'hf', lengthPenalty, earlyStopping }),
-        said: { max_steps: maxSteps, length_penalty: lengthPenalty, early_stopping: earlyStopping },
+        said: { ...ofProcessors, max_steps: maxSteps, length_penalty: lengthPenalty, early_stopping: earlyStopping },
       },
     ],
   }

@@ -15,6 +15,7 @@ export type Quantity =
   | 'steps'
   | 'source'
   | 'ends'
+  | 'forced_ends'
   | 'pass_tokens'
   | 'pass_sequences'
   | 'pass_longest'
@@ -37,7 +38,7 @@ export type InputKind =
 export type Way = 'greedy' | 'sample' | 'sample_narrowed' | 'sample_top' | 'beams' | 'beams_diverse' | 'beams_hf'
 
 /** Attributes that a generation sets, not the program. */
-export type Attribute = 'max_steps' | 'diversity_rate' | 'length_penalty' | 'early_stopping'
+export type Attribute = 'max_steps' | 'diversity_rate' | 'length_penalty' | 'early_stopping' | 'no_repeat_ngram_size'
 
 export interface PartOf {
   readonly program: Program
@@ -89,4 +90,5 @@ export const saidValues: Readonly<Record<Attribute, number>> = {
   diversity_rate: -0.40625,
   length_penalty: 1.40625,
   early_stopping: 10_007,
+  no_repeat_ngram_size: 10_037,
 }

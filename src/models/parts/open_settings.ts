@@ -8,6 +8,7 @@ import { noProcessors, type Processors } from '../../../specs/programs/processor
 import { usageError } from '../../errors.js'
 import { nameHint } from '../../known_names.js'
 import { mostCandidates } from '../decoding/generation_options.js'
+import { saidValues } from './generator_parts.js'
 
 export type Given = Readonly<Record<string, unknown>>
 
@@ -31,18 +32,22 @@ const processors = z
 
 const hf = { lengthPenalty: z.number().min(-64).max(64), earlyStopping: stopping }
 
-/** Programs of a generator: one or more per choice. `topK` is the largest top-k of the few-candidate kernels, `beams` the most beams. */
+/**
+ * Programs of a generator: one or more per choice. `topK` is the largest top-k of the few-candidate kernels, `beams` the most beams. All programs
+ * have the processors, which change nothing unless a generation says so.
+ */
 const generator = z
   .strictObject({
     choices: z.array(z.enum(['greedy', 'sample', 'beams', 'hf'])).min(1),
     topK: count.max(mostCandidates),
     beams: count.max(mostCandidates),
+    processors,
   })
   .partial()
 
 /** Open settings of each model program. */
 export const openSettings = {
-  llama: generator,
+  llama: generator.extend({ caches: caches.optional() }),
   seq2seq: generator,
   bert: z.strictObject({}),
   bert_pairs: z.strictObject({}),
@@ -87,11 +92,18 @@ export interface GeneratorSettings {
   readonly choices: readonly ('greedy' | 'sample' | 'beams' | 'hf')[]
   readonly topK: number
   readonly beams: number
+  /** Logits processors of every program; a generation sets the size of n-grams. */
+  readonly processors: Omit<Processors, 'banned'>
 }
 
 /** Settings of a generator, with defaults for those not stated. */
-export function generatorSettings({ choices, topK, beams }: OpenSettings<'llama'>, vocab: number): GeneratorSettings {
+export function generatorSettings(
+  { choices, topK, beams, processors: stated = noProcessors }: OpenSettings<'seq2seq'>,
+  vocab: number,
+): GeneratorSettings {
+  const { penalised, ngrams, minimum, forced } = stated
   return {
+    processors: { penalised, ngrams: ngrams > 0 ? saidValues.no_repeat_ngram_size : 0, minimum, forced },
     choices: [...new Set(choices ?? (['greedy', 'sample', 'beams', 'hf'] as const))],
     topK: topK ?? Math.min(mostCandidates, vocab),
     beams: beams ?? Math.max(1, Math.min(usualBeams, Math.floor(vocab / 2))),

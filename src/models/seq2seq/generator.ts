@@ -1,5 +1,4 @@
 /** Generator made from an encoder-decoder model folder: the encoder, and one decoder step program per method of choosing tokens. */
-import { noProcessors } from '../../../specs/programs/processors.js'
 import { type Seq2seqDecoderProgram, seq2seqDecoder } from '../../../specs/programs/seq2seq_decoder.js'
 import { openModelCheckpoint } from '../../checkpoint/checkpoint.js'
 import type { FloatType } from '../../checkpoint/convert.js'
@@ -14,7 +13,7 @@ import { decoderTensors, encoderTensors } from './tensor_names.js'
 
 const quantities = {
   encoder: { b: 'prompts', s: 'source', t: 'pass_tokens' },
-  decoder: { b: 'prompts', w: 'width', s: 'places', t: 'source', e: 'ends' },
+  decoder: { b: 'prompts', w: 'width', s: 'places', t: 'source', e: 'ends', f: 'forced_ends' },
 } as const
 
 /** @throws usage `export.config`; what reading the folder throws */
@@ -60,24 +59,29 @@ const hfSizes = ({ vocab, endTokens }: Seq2seqConfig, width: number) =>
 
 type Step = Omit<StepPart, 'tensors' | 'quantities'>
 
-function stepsOf(config: Seq2seqConfig, headBias: boolean, { choices, topK, beams }: GeneratorSettings): Step[] {
+function stepsOf(
+  config: Seq2seqConfig,
+  headBias: boolean,
+  { choices, topK, beams, processors: open }: GeneratorSettings,
+): Step[] {
   const { vocab, badTokens } = config
   const model = { ...decoderSizes(config), ...(badTokens.length > 0 && { x: badTokens.length }) }
-  const processors = { ...noProcessors, banned: badTokens.length > 0 }
+  const processors = { ...open, banned: badTokens.length > 0 }
+  const ofProcessors = open.ngrams > 0 ? { no_repeat_ngram_size: open.ngrams } : {}
   const { max_steps: maxSteps, diversity_rate: diversityRate } = saidValues
   const { length_penalty: lengthPenalty, early_stopping: earlyStopping } = saidValues
   const step = (choice: Seq2seqDecoderProgram['choice']) =>
     seq2seqDecoder.of({ ...decoderSettings(config, headBias), choice, processors })
   const { p } = beamSizes({ width: 1, vocab, ends: 1, rule: 'plain' })
   const parts: Readonly<Record<GeneratorSettings['choices'][number], () => Step[]>> = {
-    greedy: () => [{ way: 'greedy', program: step({ kind: 'greedy' }), dims: model, said: {} }],
+    greedy: () => [{ way: 'greedy', program: step({ kind: 'greedy' }), dims: model, said: ofProcessors }],
     sample: () => [
-      { way: 'sample', program: step({ kind: 'sample' }), dims: model, said: {} },
-      { way: 'sample_top', program: step({ kind: 'sample_top' }), dims: { ...model, p, k: countFor(topK) }, said: {} },
+      { way: 'sample', program: step({ kind: 'sample' }), dims: model, said: ofProcessors },
+      { way: 'sample_top', program: step({ kind: 'sample_top' }), dims: { ...model, p, k: countFor(topK) }, said: ofProcessors },
     ],
     beams: () => {
       const dims = { ...model, ...beamSizes({ width: beams, vocab, ends: 1, rule: 'plain' }) }
-      const said = { max_steps: maxSteps }
+      const said = { ...ofProcessors, max_steps: maxSteps }
       return [
         { way: 'beams', program: step({ kind: 'beams', maxSteps, diversityRate: 0 }), dims, said },
         {
@@ -92,7 +96,7 @@ function stepsOf(config: Seq2seqConfig, headBias: boolean, { choices, topK, beam
       {
         ...{ way: 'beams_hf', program: step({ kind: 'beams_hf', maxSteps, lengthPenalty, earlyStopping }) },
         dims: { ...model, ...hfSizes(config, beams) },
-        said: { max_steps: maxSteps, length_penalty: lengthPenalty, early_stopping: earlyStopping },
+        said: { ...ofProcessors, max_steps: maxSteps, length_penalty: lengthPenalty, early_stopping: earlyStopping },
       },
     ],
   }
