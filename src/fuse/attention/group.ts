@@ -1,13 +1,13 @@
 /**
  * Derives attention from a group in which one of two matmuls feeds the other. The main loop follows from the extents and the mask. Equal extents of
  * queries and keys are self-attention of a sequence. Queries that each attend further than the previous one, such as the tokens of a prompt after a
- * cache, use the same loop. A single query, or any other number, is decode attention: few queries over cached positions. If one loop refuses a group,
- * the other is tried.
+ * cache, use the same loop, and so do queries that usually fill a tile, such as tokens that attend to another sequence. A single query, or any other
+ * number, is decode attention: few queries over cached positions. If one loop refuses a group, the other is tried.
  */
 import { HeddleError, usageError } from '../../errors.js'
 import { dim } from '../../ir/build.js'
 import { type Graph, type NodeOf, outputsOf, type ValueId } from '../../ir/graph.js'
-import { sameExtent } from '../../ir/shape.js'
+import { dimsIn, type Extent, evaluateExtent, sameExtent } from '../../ir/shape.js'
 import type { AttentionKernel, DecodeAttentionKernel } from '../../ir/template.js'
 import { freeNames } from '../../ir/walk.js'
 import type { LayoutsByName } from '../graph/edit.js'
@@ -54,7 +54,8 @@ export function deriveAttentionGroup(
   const { queries, keys } = sequence.roles
   const isSequence = queries !== undefined && sameExtent(queries, keys)
   const few = isSequence ? [] : [derive(deriveDecodeAttention)]
-  const loops = isSequence || attendsFurther(sequence.scored) === true ? [sequence, ...few] : [...few, sequence]
+  const isTiled = isSequence || fillsTile(graph, queries) || attendsFurther(sequence.scored) === true
+  const loops = isTiled ? [sequence, ...few] : [...few, sequence]
   const reasons: HeddleError[] = []
   for (const { run } of loops) {
     try {
@@ -66,6 +67,15 @@ export function deriveAttentionGroup(
   }
   const isAttention = !isPlain || attendsFurther(sequence.scored) !== undefined
   throw isAttention ? refusedBy(name, reasons) : illegal(name, scores.name, context.name, noSoftmax)
+}
+
+/** Smallest number of rows of a tile of queries. */
+const tileRows = 16
+
+/** True if the queries are usually at least a tile. */
+function fillsTile({ typical = {} }: Graph, queries: Extent | undefined): boolean {
+  if (queries === undefined || dimsIn([queries]).some((name) => typical[name] === undefined)) return false
+  return evaluateExtent(queries, typical) >= tileRows
 }
 
 /** Reason if no op between two matmuls reduces a row: they are not attention, so a reason about attention would mislead. */
