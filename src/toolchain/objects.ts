@@ -15,6 +15,7 @@ import { precompiledHeader } from './precompiled.js'
 import { firstLines, runTool } from './process.js'
 import { type KernelResources, parsePtxas } from './ptxas.js'
 import { compileArguments, type Recipe } from './recipe.js'
+import { refuseShared } from './shared_memory.js'
 import type { KeyedFile } from './sources.js'
 import { refuseSpills } from './spills.js'
 import { readableNames } from './symbol.js'
@@ -101,6 +102,7 @@ export async function compileFiles(
     built.sort((a, b) => (places.get(a.path) ?? 0) - (places.get(b.path) ?? 0)),
     signal,
   )
+  refuseShared(objects)
   if (options.spills !== 'reported') refuseSpills(objects)
   return objects
 }

@@ -4,6 +4,7 @@
  */
 import { findingError } from '../errors.js'
 import { placeOf, type RecordedText, type RecordKey, recordKeys, recordLine, type TextRecord } from './record.js'
+import { refuseShared } from './shared_memory.js'
 import type { SourceFile } from './sources.js'
 import { refuseSpills } from './spills.js'
 
@@ -40,7 +41,8 @@ const listed = (names: readonly string[]): string =>
 
 /**
  * @param isPart true if only some files were checked, so that the record may have others
- * @throws finding `build.record` for an outdated record; `build.spill` for one with kernels that spill
+ * @throws finding `build.record` for an outdated record; `build.spill` for one with kernels that spill, `build.shared` for
+ * one with too much static shared memory
  */
 export function refuseStale({ texts, unreadable }: TextRecord, { current, stale }: CheckedRecord, isPart: boolean): void {
   const hint = 'run `heddle build --target cuda --check --record` on a machine with nvcc, and commit the record'
@@ -55,7 +57,9 @@ export function refuseStale({ texts, unreadable }: TextRecord, { current, stale 
       hint,
     })
   }
-  refuseSpills([...current.values()].map(({ text, resources }) => ({ source: text, resources })))
+  const recorded = [...current.values()].map(({ text, resources }) => ({ source: text, resources }))
+  refuseShared(recorded)
+  refuseSpills(recorded)
 }
 
 /** @throws finding `build.record` if the compiler's resources of a file differ from the record's */

@@ -67,6 +67,16 @@ test('a spill on either architecture is found, and never recorded, nor believed 
   await expect(checkTexts({ generated })).rejects.toMatchObject(spill)
 })
 
+test('too much static shared memory is not believed of a record', async () => {
+  const { generated } = await held({ four__f16: 'int four__f16;\n' })
+  await checkTexts({ generated, record: true })
+  await change(generated, (line) => line.replace('["spin",0,32,16]', '["spin",0,32,49156]'))
+  await expect(checkTexts({ generated })).rejects.toMatchObject({
+    code: 'build.shared',
+    message: expect.stringContaining('at most 49152 bytes of static shared memory, got 49156'),
+  })
+})
+
 test('a load before the wait is found in machine code, and never recorded', async () => {
   const [wait, load] = [0x82e, 0x981]
   const { generated } = await held({ a__f16: 'int a__f16;\n' }, { _Z4spinv: [wait, load], _Z5earlyv: [load, wait] })

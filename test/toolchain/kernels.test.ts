@@ -64,6 +64,28 @@ describe('spills', () => {
   })
 })
 
+describe('static shared memory', () => {
+  test.each([
+    [49152, true],
+    [49156, false],
+  ])('%i bytes are linked: %s', async (bytes, isLinked) => {
+    project = await testProject({ spin: 'void spin();\n' })
+    const report = spilling.replaceAll('4 bytes', '0 bytes').replace('255 registers', `255 registers, ${bytes} bytes smem`)
+    vi.stubEnv('HEDDLE_NVCC', await project.script('nvcc', compiler(report.replace('sm_90', 'sm_90a'))))
+    const built = buildKernels({ target: 'cuda', root: project.root })
+    if (isLinked) await expect(built).resolves.toMatchObject({ linked: true })
+    else
+      await expect(built).rejects.toMatchObject({
+        code: 'build.shared',
+        exitCode: 1,
+        message: expect.stringContaining(
+          'spin (cuda/spin.cu) on sm_90a: expected at most 49152 bytes of static shared memory, got 49156',
+        ),
+        hint: expect.stringContaining('smaller arrays in shared memory'),
+      })
+  })
+})
+
 describe('the compiler', () => {
   test('its version is part of the key', async () => {
     project = await testProject({ one: 'int one;\n' })
