@@ -20,12 +20,11 @@ __global__ void __launch_bounds__(256, 1) add_position_elementwise(
   heddle::begin_kernel();
   int64_t position = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
   if (position >= work) return;
-  const int c0 = heddle::peel(position, heddle::chunks_of<VEC>(n)) * VEC;
-  const int valid = n - c0;
-  const int s1 = heddle::peel(position, s);
+  const int c0 = heddle::peel(position, heddle::chunks_of<VEC>((s * n))) * VEC;
+  const int valid = (s * n) - c0;
   const int b1 = static_cast<int>(position);
-  const int64_t start = ((static_cast<int64_t>(b1) * s) + s1) * n;
-  const int64_t start_2 = (static_cast<int64_t>(first) + s1) * n;
+  const int64_t start = (static_cast<int64_t>(b1) * s) * n;
+  const int64_t start_2 = static_cast<int64_t>(first) * n;
   const auto x_c = heddle::load_chunk<VEC>(x, start + c0, valid);
   const auto table_c = heddle::load_chunk<VEC>(table, start_2 + c0, valid);
   float y_c[VEC];
@@ -48,7 +47,8 @@ extern "C" int32_t heddle_launch_add_position__bf16(const heddle_launch* launch,
   const auto x = arguments.in<T>(0, "x", (heddle::Count(b) * s) * n);
   const auto table = arguments.in<T>(1, "table", heddle::Count(p) * n);
   const auto y = arguments.out<T>(2, "y", (heddle::Count(b) * s) * n);
-  const int64_t work = arguments.work(heddle::Count(b) * s * heddle::chunks_of<VEC>(static_cast<int>(n)), 256);
+  arguments.at_most((heddle::Count(s) * n).value, INT32_MAX, "places of merged axes");
+  const int64_t work = arguments.work(heddle::Count(b) * heddle::chunks_of<VEC>(static_cast<int>(s * n)), 256);
   if (arguments.status != HEDDLE_OK || work == 0) return arguments.status;
   return heddle::launch_elements(launch, error, "add_position__bf16", work, 256, add_position_elementwise, work, static_cast<int>(s), static_cast<int>(n), first, x, table, y);
 }

@@ -22,11 +22,10 @@ __global__ void __launch_bounds__(256, 1) mask_scores_elementwise(
   if (position >= work) return;
   const int t1_0 = heddle::peel(position, heddle::chunks_of<VEC>(t)) * VEC;
   const int valid = t - t1_0;
-  const int s1 = heddle::peel(position, s);
-  const int h1 = heddle::peel(position, h);
+  const int s1 = heddle::peel(position, h * s);
   const int b1 = static_cast<int>(position);
   const int row_lengths = heddle::read(lengths, b1);
-  const int64_t start = ((((static_cast<int64_t>(b1) * h) + h1) * s) + s1) * t;
+  const int64_t start = (((static_cast<int64_t>(b1) * h) * s) + s1) * t;
   const auto x_t1 = heddle::load_chunk<VEC>(x, start + t1_0, valid);
   float y_t1[VEC];
   HEDDLE_UNROLL
@@ -48,7 +47,8 @@ extern "C" int32_t heddle_launch_mask_scores__bf16(const heddle_launch* launch, 
   const auto x = arguments.in<T>(0, "x", ((heddle::Count(b) * h) * s) * t);
   const auto lengths = arguments.in<int>(1, "lengths", b);
   const auto y = arguments.out<T>(2, "y", ((heddle::Count(b) * h) * s) * t);
-  const int64_t work = arguments.work(heddle::Count(b) * h * s * heddle::chunks_of<VEC>(static_cast<int>(t)), 256);
+  arguments.at_most((heddle::Count(h) * s).value, INT32_MAX, "places of merged axes");
+  const int64_t work = arguments.work(heddle::Count(b) * (heddle::Count(h) * s) * heddle::chunks_of<VEC>(static_cast<int>(t)), 256);
   if (arguments.status != HEDDLE_OK || work == 0) return arguments.status;
   return heddle::launch_elements(launch, error, "mask_scores__bf16", work, 256, mask_scores_elementwise, work, static_cast<int>(h), static_cast<int>(s), static_cast<int>(t), x, lengths, y);
 }

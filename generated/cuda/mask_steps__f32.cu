@@ -11,7 +11,6 @@ constexpr int VEC = 4;
 // Each thread computes one chunk of VEC elements.
 __global__ void __launch_bounds__(256, 1) mask_steps_elementwise(
     const int64_t work,
-    const int h,
     const int s,
     const heddle::In<T> x,
     const heddle::In<int> step,
@@ -21,9 +20,8 @@ __global__ void __launch_bounds__(256, 1) mask_steps_elementwise(
   if (position >= work) return;
   const int s1_0 = heddle::peel(position, heddle::chunks_of<VEC>(s)) * VEC;
   const int valid = s - s1_0;
-  const int h1 = heddle::peel(position, h);
-  const int r1 = static_cast<int>(position);
-  const int64_t start = ((static_cast<int64_t>(r1) * h) + h1) * s;
+  const int h1 = static_cast<int>(position);
+  const int64_t start = static_cast<int64_t>(h1) * s;
   const auto x_s1 = heddle::load_chunk<VEC>(x, start + s1_0, valid);
   float y_s1[VEC] = {};
   HEDDLE_UNROLL
@@ -45,7 +43,8 @@ extern "C" int32_t heddle_launch_mask_steps__f32(const heddle_launch* launch, he
   const auto x = arguments.in<T>(0, "x", (heddle::Count(r) * h) * s);
   const auto step = arguments.in<int>(1, "step", o);
   const auto y = arguments.out<T>(2, "y", (heddle::Count(r) * h) * s);
-  const int64_t work = arguments.work(heddle::Count(r) * h * heddle::chunks_of<VEC>(static_cast<int>(s)), 256);
+  arguments.at_most((heddle::Count(r) * h).value, INT32_MAX, "places of merged axes");
+  const int64_t work = arguments.work(heddle::Count((heddle::Count(r) * h)) * heddle::chunks_of<VEC>(static_cast<int>(s)), 256);
   if (arguments.status != HEDDLE_OK || work == 0) return arguments.status;
-  return heddle::launch_elements(launch, error, "mask_steps__f32", work, 256, mask_steps_elementwise, work, static_cast<int>(h), static_cast<int>(s), x, step, y);
+  return heddle::launch_elements(launch, error, "mask_steps__f32", work, 256, mask_steps_elementwise, work, static_cast<int>(s), x, step, y);
 }

@@ -20,12 +20,11 @@ __global__ void __launch_bounds__(256, 1) take_range_elementwise(
   heddle::begin_kernel();
   int64_t position = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
   if (position >= work) return;
-  const int c0 = heddle::peel(position, heddle::chunks_of<VEC>(n)) * VEC;
-  const int valid = n - c0;
-  const int i1 = heddle::peel(position, i_extent);
+  const int c0 = heddle::peel(position, heddle::chunks_of<VEC>((i_extent * n))) * VEC;
+  const int valid = (i_extent * n) - c0;
   const int m1 = static_cast<int>(position);
-  const int64_t start = ((static_cast<int64_t>(m1) * j) + (static_cast<int64_t>(first) + i1)) * n;
-  const int64_t start_2 = ((static_cast<int64_t>(m1) * i_extent) + i1) * n;
+  const int64_t start = ((static_cast<int64_t>(m1) * j) + first) * n;
+  const int64_t start_2 = (static_cast<int64_t>(m1) * i_extent) * n;
   const auto x_c = heddle::load_chunk<VEC>(x, start + c0, valid);
   float y_c[VEC];
   HEDDLE_UNROLL
@@ -46,7 +45,8 @@ extern "C" int32_t heddle_launch_take_range__f16(const heddle_launch* launch, he
   const int first = arguments.i32_attr(0, "first");
   const auto x = arguments.in<T>(0, "x", (heddle::Count(m) * j) * n);
   const auto y = arguments.out<T>(1, "y", (heddle::Count(m) * i_extent) * n);
-  const int64_t work = arguments.work(heddle::Count(m) * i_extent * heddle::chunks_of<VEC>(static_cast<int>(n)), 256);
+  arguments.at_most((heddle::Count(i_extent) * n).value, INT32_MAX, "places of merged axes");
+  const int64_t work = arguments.work(heddle::Count(m) * heddle::chunks_of<VEC>(static_cast<int>(i_extent * n)), 256);
   if (arguments.status != HEDDLE_OK || work == 0) return arguments.status;
   return heddle::launch_elements(launch, error, "take_range__f16", work, 256, take_range_elementwise, work, static_cast<int>(j), static_cast<int>(i_extent), static_cast<int>(n), first, x, y);
 }

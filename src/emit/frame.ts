@@ -4,7 +4,7 @@
 import CodeBlockWriter from 'code-block-writer'
 import { getOwn } from '../ir/get_own.js'
 import type { RowAxis } from '../ir/kernel.js'
-import { dimsOf } from '../ir/row_axis.js'
+import { dimsOf, isMerged } from '../ir/row_axis.js'
 import type { Walk } from '../loop/ir.js'
 import { widthsOf } from '../loop/kernel_loops.js'
 import { type ElementwiseProgram, intervalIn, type MappedKernel } from '../schedule/mapped.js'
@@ -95,5 +95,5 @@ export function writePeeled(
     return fixed ?? names.dim(dim)
   })
   const declare = used.indices.has(index) ? `const int ${names.value(index)} = ` : ''
-  writer.writeLine(`${declare}heddle::peel(position, ${extents.join(' + ')});`)
+  writer.writeLine(`${declare}heddle::peel(position, ${extents.join(isMerged(axis) ? ' * ' : ' + ')});`)
 }

@@ -3,10 +3,10 @@ import type CodeBlockWriter from 'code-block-writer'
 import { extentOf } from '../ir/row_axis.js'
 import type { ElementwiseProgram, Limit, MappedKernel } from '../schedule/mapped.js'
 import type { Staging } from '../schedule/stage.js'
-import { expressionText, operandText, type Scope, wideText } from './expression.js'
+import { expressionText, type Scope, wideText } from './expression.js'
 import { functionName, onlyPass } from './frame.js'
 import { workArguments, writeSlots } from './interval.js'
-import { capitalise, conditionText, extentIn, productText } from './launch_text.js'
+import { capitalise, conditionText, extentIn, extentText, productText } from './launch_text.js'
 
 /** Launches tiles. They differ in shape and in the width of their stores: the header chooses. */
 export function writeTiles(
@@ -17,7 +17,7 @@ export function writeTiles(
   scope: Scope,
   writer: CodeBlockWriter,
 ): void {
-  const others = mapped.axes.filter((each) => each !== axis).map((each) => operandText(extentOf(each, extentIn(mapped)), scope))
+  const others = mapped.axes.filter((each) => each !== axis).map((each) => extentText(each, mapped, scope))
   const [rows, columns] = [extentOf(axis, extentIn(mapped)), onlyPass(program).loop.length].map((side) => wideText(side, scope))
   writer.write('const auto run = [&](auto shape, auto width) -> int32_t ').inlineBlock(() => {
     const kernel = `${functionName(mapped, 'tiled')}<decltype(shape), decltype(width)::value>`

@@ -2,7 +2,10 @@
 import { dim as dimVar, i32 } from '../ir/build.js'
 import type { Expr } from '../ir/expr.js'
 import { getOwn } from '../ir/get_own.js'
+import type { RowAxis } from '../ir/kernel.js'
+import { extentOf, isMerged } from '../ir/row_axis.js'
 import type { Limit, MappedKernel } from '../schedule/mapped.js'
+import { operandText, type Scope, wideText } from './expression.js'
 
 /** A number of elements with checked arithmetic. */
 export const toCount = (operand: string): string => `heddle::Count(${operand})`
@@ -14,6 +17,12 @@ export const extentIn =
     const known = getOwn(instance.dims, dim)
     return known === undefined ? dimVar(dim) : i32(known)
   }
+
+/** The extent of an axis as a factor of a product. Products of dimensions may leave 64 bits. */
+export const extentText = (axis: RowAxis, mapped: Pick<MappedKernel, 'instance'>, scope: Scope): string => {
+  const extent = extentOf(axis, extentIn(mapped))
+  return isMerged(axis) ? `(${wideText(extent, scope, toCount)})` : operandText(extent, scope)
+}
 
 export const productText = ([first, ...rest]: readonly string[]): string => [toCount(first ?? '1'), ...rest].join(' * ')
 

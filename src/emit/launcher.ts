@@ -1,7 +1,8 @@
 /** Launcher of an instance as C++ source: reads and checks the arguments, selects the variant, launches it. */
 import type CodeBlockWriter from 'code-block-writer'
+import type { Expr } from '../ir/expr.js'
 import { getOwn } from '../ir/get_own.js'
-import { extentOf } from '../ir/row_axis.js'
+import { extentOf, isMerged } from '../ir/row_axis.js'
 import { sizeOf } from '../schedule/access.js'
 import type { ColumnProgram } from '../schedule/column_program.js'
 import { keptRows } from '../schedule/kept_rows.js'
@@ -9,12 +10,12 @@ import type { MappedKernel, RowProgram, Team } from '../schedule/mapped.js'
 import { statementsOf } from '../schedule/passes.js'
 import type { TotalProgram } from '../schedule/totals.js'
 import { sharedText } from './columns.js'
-import { expressionText, operandText, type Scope, wideText } from './expression.js'
+import { expressionText, type Scope, wideText } from './expression.js'
 import { bodyWriter, functionName, lines, onlyPass } from './frame.js'
 import { workArguments, writeSlots } from './interval.js'
 import type { Parameters } from './kernel.js'
 import { writeElements, writeGenericElements, writeTiles } from './launch_elements.js'
-import { capitalise, conditionText, extentIn, productText, toCount } from './launch_text.js'
+import { capitalise, conditionText, extentIn, extentText, productText, toCount } from './launch_text.js'
 import { argumentText, createNames, scalarText, storageText } from './names.js'
 import { chunksText, computedLengths, wordsText } from './totals.js'
 import { type Own, userMonoidName } from './user_monoids.js'
@@ -81,7 +82,9 @@ function writeLaunch(mapped: MappedKernel, parameters: Parameters, scope: Scope,
     ...parameters.attrs.map((attr) => names.attr(attr.name)),
     ...parameters.tensors.map((tensor) => names.tensor(tensor.name)),
   ].join(', ')
-  const extents = mapped.axes.map((axis) => operandText(extentOf(axis, extentIn(mapped)), scope))
+  const extents = mapped.axes.map((axis) => extentText(axis, mapped, scope))
+  for (const extent of mergedExtents(mapped))
+    writer.writeLine(`arguments.at_most((${wideText(extent, scope, toCount)}).value, INT32_MAX, "places of merged axes");`)
   if (program.kind === 'elementwise' && program.staging !== undefined) {
     writeTiles(mapped, program, program.staging, args, scope, writer)
     return
@@ -106,6 +109,13 @@ function writeLaunch(mapped: MappedKernel, parameters: Parameters, scope: Scope,
     return
   }
   writeRowLaunch(mapped, program, args, extents, scope, writer)
+}
+
+/** Extents of merged axes, which may exceed the range of an index. */
+function mergedExtents(mapped: MappedKernel): readonly Expr[] {
+  const loops = mapped.program.kind === 'elementwise' ? [onlyPass(mapped.program).loop.length] : []
+  const axes = mapped.axes.filter(isMerged).map((axis) => extentOf(axis, extentIn(mapped)))
+  return [...axes, ...loops.filter((length) => length.kind === 'call' && length.fn === 'mul')]
 }
 
 /** Launches the walk over a tensor, by a warp, one block or several. */

@@ -46,6 +46,8 @@ export interface RowAxis {
   readonly dim: string
   /** Dimensions that it spans after that one, if ops are fused horizontally. */
   readonly also?: readonly string[]
+  /** Dimensions that it spans within one place of the first, if axes are merged: places of `dim` times places of these. */
+  readonly times?: readonly string[]
 }
 
 export interface Kernel {

@@ -20,7 +20,7 @@ import {
   type SortedRow,
   type Statement,
 } from './normal.js'
-import { contains, hashOf, rewriteDown, sameExpr, substituteIndex } from './rewrite.js'
+import { contains, hashOf, isZero, rewriteDown, sameExpr, substituteIndex } from './rewrite.js'
 
 /** State of a kernel while its statements are processed one after the other. */
 export interface Context {
@@ -123,18 +123,25 @@ export function addLoadedRow(
 }
 
 /**
- * True if every index of a load is a variable that runs over exactly that dimension. The load may then be made even where the body would not make
+ * True if every index of a load is a variable that runs over exactly that dimension, or over that and those merged into it. The load may then be made even where the body would not make
  * it.
  */
 export function isInBounds(load: ExprOf<'load'>, context: Context): boolean {
   const tensor = tensorOf(load.tensor, context)
-  return load.indices.every((index, i) => {
+  let merged: Expr | undefined
+  const isEach = load.indices.every((index, i) => {
     const dim = tensor.dims[i]
-    if (dim === undefined || index.kind !== 'index') return false
+    if (dim === undefined) return false
     const known = getOwn(context.fixed, dim)
+    const own = known === undefined ? dimVar(dim) : i32(known)
+    const span = merged === undefined ? own : call('mul', merged, own)
+    // Places of axes that are merged into a later one are 0.
+    merged = index.kind === 'index' ? undefined : span
+    if (index.kind !== 'index') return isZero(index)
     const extent = context.extents.get(index.name)
-    return extent !== undefined && sameExpr(extent, known === undefined ? dimVar(dim) : i32(known))
+    return extent !== undefined && sameExpr(extent, span)
   })
+  return isEach && merged === undefined
 }
 
 function tensorOf(name: string, { kernel }: Context): TensorParam {

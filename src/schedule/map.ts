@@ -15,6 +15,7 @@ import { isHostExpr } from './host_expr.js'
 import { insideOf, intervalOf } from './interval.js'
 import { hasMemory } from './kept_rows.js'
 import type { MappedKernel } from './mapped.js'
+import { mergeAxes } from './merge_axes.js'
 import { rowsAreNeighbours } from './neighbours.js'
 import type { NormalKernel } from './normal.js'
 import { normalise } from './normalise.js'
@@ -37,6 +38,7 @@ export const schedulePasses = {
   splitLaunch,
   windowsOf,
   totalsOf,
+  mergeAxes,
   normalise,
   planSteps,
   simplifySteps,
@@ -76,9 +78,9 @@ export function mapKernel(
   return tuning === undefined ? asked : verified(passes.applyTuning(asked, tuning), 'applying measurements')
 }
 
-/** Maps a kernel that is part of another, such as the prologue of a matmul: as one launch, by the rules. */
+/** Maps a kernel that is part of another, such as the prologue of a matmul: as one launch over the axes of the other, by the rules. */
 export const mapPart = (instance: Instance): MappedKernel =>
-  mapKernel(instance, undefined, undefined, { ...schedulePasses, splitLaunch: () => undefined })
+  mapKernel(instance, undefined, undefined, { ...schedulePasses, splitLaunch: () => undefined, mergeAxes: () => undefined })
 
 type See = (pass: string, made: SchedulePassResult) => void
 
@@ -110,7 +112,13 @@ function mapByRules(instance: Instance, passes: typeof schedulePasses, see: See,
   }
   const totals = windows === undefined ? passes.totalsOf(given) : undefined
   if (totals !== undefined) return { instance, key: keyOf(instance), ...totals }
-  return mapRows(instance, windows === undefined ? given : { ...given, kernel: windows }, passes, see)
+  const found = windows === undefined ? given : { ...given, kernel: windows }
+  const merged = passes.mergeAxes(found)
+  if (merged !== undefined) {
+    verifyKernel(merged, 'merging axes')
+    see('merging axes', { kernel: merged })
+  }
+  return mapRows(instance, merged === undefined ? found : { ...found, kernel: merged }, passes, see)
 }
 
 /** The launches of an instance as one: the last of them, with those in front of it. */
@@ -121,7 +129,7 @@ function joined(whole: Instance, launches: readonly MappedKernel[]): MappedKerne
   return { ...last, key: keyOf(whole), split: { whole, before: all.slice(0, -1) } }
 }
 
-/** Maps a kernel whose rows, or elements, are computed by threads of their own. @param placed the kernel with updates placed and windows found */
+/** Maps a kernel whose rows, or elements, are computed by threads of their own. @param placed the kernel with updates placed, windows found and axes merged */
 function mapRows(instance: Instance, placed: Instance, passes: typeof schedulePasses, see: See): MappedKernel {
   const normal = (of: Instance, chunks: 'any' | 'in pieces'): NormalKernel => {
     const kernel = passes.normalise(of, chunks)
