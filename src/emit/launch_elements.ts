@@ -12,7 +12,7 @@ import { capitalise, conditionText, extentIn, extentText, productText } from './
 export function writeTiles(
   mapped: MappedKernel,
   program: ElementwiseProgram,
-  { axis }: Staging,
+  { axis, isRun }: Staging,
   args: string,
   scope: Scope,
   writer: CodeBlockWriter,
@@ -25,7 +25,7 @@ export function writeTiles(
     writer.writeLine(`return heddle::launch_tiles<decltype(shape)>(launch, error, arguments, "${mapped.key}", ${given});`)
   })
   writer.write(';').newLine()
-  writer.writeLine(`return heddle::choose_tiles<${mapped.vec}>(${rows}, ${columns}, run);`)
+  writer.writeLine(`return heddle::choose_tiles<${mapped.vec}, ${isRun}>(${rows}, ${columns}, run);`)
 }
 
 /** Source fragments of a launch over elements. */

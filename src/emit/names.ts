@@ -53,7 +53,7 @@ const columnFrame = 'j round shared tile tiles'
 const intervalFrame = 'interval slot slots'
 
 /** Names in the source around tiles of staged loads. */
-const tileFrame = 'Shape at chunks column_in_tile first lanes row_in_tile tile_column tile_row wide'
+const tileFrame = 'Shape Stored at chunk_of_tile column first row tile_column tile_row'
 
 /** Further names in the source around a program of totals. */
 const totalFrame = 'ALONE alone brief chunks divided j joined part parts place round stride sums words'

@@ -22,8 +22,8 @@ export function tiledBody(mapped: MappedKernel, program: ElementwiseProgram, sta
   const inner: PassContext = { ...newContext(mapped, 'single', names, used), writer: bodyWriter(2) }
   const tiles = new Map(loads.map((each) => [each, names.fresh(each.name)]))
   for (const each of loads) {
-    const element = `heddle::tile_element<${storageText(tensorOf(each.load.tensor, inner), names)}, Shape>`
-    inner.elements.set(each.name, `${element}(${tiles.get(each)}, column_in_tile + i, row_in_tile)`)
+    const type = storageText(tensorOf(each.load.tensor, inner), names)
+    inner.elements.set(each.name, `chunk_of_tile.template element<${type}>(${tiles.get(each)}, i)`)
   }
   printLoops(loopsOf(program.steps, frameOf(mapped, 'single')), inner)
   const extent = operandText(extentOf(axis, extentIn(mapped)), inner)
@@ -45,21 +45,20 @@ export function tiledBody(mapped: MappedKernel, program: ElementwiseProgram, sta
     else if (used.indices.has(each.index)) frame.writeLine(`const int ${names.value(each.index)} = static_cast<int>(position);`)
   })
   const walk = bodyWriter()
-  walk.writeLine('constexpr int chunks = Shape::columns / VEC, lanes = heddle::lanes_of_line<VEC, chunks>;')
+  walk.writeLine('using Stored = heddle::TileChunk<Shape, VEC>;')
   walk.writeLine('HEDDLE_UNROLL_FEW')
-  walk.writeLine('for (int first = 0; first < Shape::rows * chunks; first += heddle::stage_threads) {')
-  walk.writeLine('  const int at = first + static_cast<int>(threadIdx.x);')
-  walk.writeLine('  if (Shape::rows * chunks % heddle::stage_threads != 0 && at >= Shape::rows * chunks) break;')
-  walk.writeLine('  const int row_in_tile = at / lanes % Shape::rows;')
-  walk.writeLine('  const int column_in_tile = (at / (lanes * Shape::rows) * lanes + at % lanes) * VEC;')
-  walk.writeLine(`  const int ${row} = tile_row + row_in_tile;`)
-  walk.writeLine(`  const int ${names.first(loop.index)} = tile_column + column_in_tile;`)
-  walk.writeLine(`  const int valid = ${row} < ${extent} ? ${length} - ${names.first(loop.index)} : 0;`)
+  walk.writeLine('for (unsigned int first = 0; first < Stored::chunks; first += Shape::threads) {')
+  walk.writeLine('  const unsigned int at = first + threadIdx.x;')
+  walk.writeLine('  if (Stored::chunks % Shape::threads != 0 && at >= Stored::chunks) break;')
+  walk.writeLine(`  const Stored chunk_of_tile(at, ${extent} - tile_row, ${length} - tile_column);`)
+  walk.writeLine('  const int valid = chunk_of_tile.valid;')
   walk.writeLine('  if (valid <= 0) continue;')
+  walk.writeLine(`  const int ${row} = tile_row + chunk_of_tile.row;`)
+  walk.writeLine(`  const int ${names.first(loop.index)} = tile_column + chunk_of_tile.column;`)
   return {
     comment: 'A block computes a tile, whose strided loads go through shared memory.',
     template: 'template <class Shape, int VEC>',
-    bounds: 'heddle::stage_threads, 1',
+    bounds: 'Shape::threads, 1',
     first: [],
     name: functionName(mapped, 'tiled'),
     body: `${lines(frame)}${lines(stage)}  __syncthreads();\n${lines(walk)}${lines(inner.writer)}  }\n`,
@@ -74,31 +73,21 @@ interface Place {
   readonly length: string
 }
 
-/** Loads a tile of one tensor, zeros where the axes end: in whole chunks where each line of the tensor has them, otherwise word by word. */
-function writeStage({ load, vec }: StagedLoad, context: PassContext, { tile, column, row, extent, length }: Place): void {
+/** Loads a tile of one tensor. */
+function writeStage(staged: StagedLoad, context: PassContext, { tile, column, row, extent, length }: Place): void {
+  const { load, vec, isLinear } = staged
   const { writer, names } = context
   const type = storageText(tensorOf(load.tensor, context), names)
-  const offset = offsetText(load.tensor, load.indices, context)
-  const fill = names.fresh('fill')
-  writer.writeLine(`HEDDLE_SHARED(heddle::TileWord<${type}>, ${tile}, (heddle::tile_words<${type}, Shape>));`)
-  writer.write(`const auto ${fill} = [&](auto width) `).inlineBlock(() => {
-    writer.writeLine('constexpr int wide = decltype(width)::value, chunks = Shape::rows / wide;')
-    writer.writeLine('HEDDLE_UNROLL')
-    writer.write('for (int first = 0; first < Shape::columns * chunks; first += heddle::stage_threads)').block(() => {
-      writer.writeLine('const int at = first + static_cast<int>(threadIdx.x);')
-      writer.writeLine('if (at >= Shape::columns * chunks) break;')
-      writer.writeLine('const int column_in_tile = at / chunks, row_in_tile = at % chunks * wide;')
-      writer.writeLine(`const int ${column} = tile_column + column_in_tile, ${row} = tile_row + row_in_tile;`)
-      writer.writeLine(`const int valid = ${column} < ${length} ? ${extent} - ${row} : 0;`)
-      const chunk = `heddle::load_chunk<wide>(${names.tensor(load.tensor)}, ${offset}, valid)`
-      writer.writeLine(`heddle::put_chunk<Shape>(${tile}, column_in_tile, row_in_tile, ${chunk});${mark(load)}`)
-    })
-  })
-  writer.write(';').newLine()
-  const narrow = `${fill}(heddle::Width<heddle::word_width<${type}>>{});`
-  const whole = `Shape::rows >= ${4 * vec} && ${extent} % ${vec} == 0`
+  const tensor = names.tensor(load.tensor)
+  writer.writeLine(`HEDDLE_SHARED(heddle::TileWord<${type}>, ${tile}, (heddle::TileWords<${type}, Shape, VEC>::count));`)
+  const sizes = `${extent}, ${length} - tile_column, ${extent} - tile_row`
   writer
-    .write(`if (${whole})`)
-    .block(() => writer.writeLine(`${fill}(heddle::Width<Shape::rows < ${4 * vec} ? heddle::word_width<${type}> : ${vec}>{});`))
-  writer.write('else').block(() => writer.writeLine(narrow))
+    .write(
+      `heddle::fill_tile<Shape, VEC, ${vec}, ${isLinear}>(${tile}, ${tensor}, ${sizes}, [&](int column, int row) -> int64_t `,
+    )
+    .inlineBlock(() => {
+      writer.writeLine(`const int ${column} = tile_column + column, ${row} = tile_row + row;`)
+      writer.writeLine(`return ${offsetText(load.tensor, load.indices, context)};${mark(load)}`)
+    })
+  writer.write(');').newLine()
 }

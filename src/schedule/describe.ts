@@ -23,9 +23,15 @@ export const variantLines = (mapped: MappedKernel): VariantLine[] => [
 function ownVariantLines(mapped: MappedKernel): VariantLine[] {
   const { program, vec, key } = mapped
   if (program.kind === 'elementwise' && program.staging !== undefined) {
-    const { axis, loads } = program.staging
-    const schedule = `elementwise by tiles: a block of 256 threads loads ${loads.map(({ load }) => load.tensor).join(' and ')} along ${axis.index} into shared memory, chunks of ${vec} elements per thread, or fewer where rows of the result are not aligned`
-    return [{ name: key, schedule, when: 'always; tiles of 64 x 64, or of 4, 16 or 32 along a shorter side' }]
+    const { axis, loads, isRun } = program.staging
+    const schedule = `elementwise by tiles: a block of 128 threads loads ${loads.map(({ load }) => load.tensor).join(' and ')} along ${axis.index} into shared memory, chunks of ${vec} elements per thread, or fewer where rows of the result are not aligned`
+    return [
+      {
+        name: key,
+        schedule,
+        when: `always; tiles of 64 x 64, or of 4, 16 or 32 along a shorter side${isRun ? ', stored as one run where it is that of the result' : ''}`,
+      },
+    ]
   }
   if (program.kind === 'elementwise') {
     const text = (width: number, threads: number) =>

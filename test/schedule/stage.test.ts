@@ -59,6 +59,43 @@ describe('loads that stay as they are', () => {
   })
 })
 
+describe('staged loads by their places', () => {
+  it.each([
+    ['adjacent stores of adjacent rows are a run', '({ x }) => (i, j) => ({ y: x(j, i) * 2 })', 'm n', 'n m', 'm n', true, true],
+    [
+      'stores of rows with others between are none',
+      '({ x }) => (l, k, i) => ({ y: x(i, k, l) })',
+      'm k n',
+      'm k n',
+      'n k m',
+      false,
+      true,
+    ],
+    [
+      'nor are those whose values depend on a place',
+      '({ x }) => (i, j) => ({ y: x(j, i) * j })',
+      'm n',
+      'n m',
+      'm n',
+      false,
+      true,
+    ],
+    [
+      'a place that is no constant distance further',
+      '({ x }) => (i, j) => ({ y: x(maximum(j - 1, 0), i) })',
+      'm n',
+      'n m',
+      'm n',
+      true,
+      false,
+    ],
+  ])('%s', (_, body, dims, x, y, isRun, isLinear) => {
+    const staging = stagingOf(map(op(body, dims, x, y)))
+    expect(staging?.isRun).toBe(isRun)
+    expect(staging?.loads.map((load) => load.isLinear)).toEqual([isLinear])
+  })
+})
+
 it('tiles of more loads than shared memory has room for are not made', () => {
   const given = ['a', 'b', 'c'].map((name) => `, ${name}: tensor('f32', 'n m')`).join('')
   const mapped = map(
