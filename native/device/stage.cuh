@@ -38,8 +38,9 @@ struct TileWords {
   using Word = typename Words::Type;
   static constexpr int per_word = static_cast<int>(sizeof(Word) / sizeof(T));
   static constexpr int stride = Shape::rows / per_word + 1;
-  // The stride is odd: the chunks of eight lanes are 8 or 24 banks apart without padding, 12 or 28 with it. Chunks of 4 need none.
-  static constexpr int padding = Vec == 8 ? 4 : Vec == 2 ? 1 : 0;
+  // The stride is odd: the chunks of eight lanes are 8 or 24 banks apart without padding, 12 or 28 with it. Chunks of 4 and runs need
+  // none.
+  static constexpr int padding = Shape::is_run ? 0 : Vec == 8 ? 4 : Vec == 2 ? 1 : 0;
   static constexpr int count = stride * Shape::columns + Shape::columns / Vec * padding;
 
   static __device__ __forceinline__ int place(int column, int row) {
@@ -179,24 +180,24 @@ struct TileChunk<Shape, Vec, true> {
 
   __device__ __forceinline__ TileChunk(unsigned int at, int rows, int columns) : column(static_cast<int>(at) * Vec) {
     valid = (rows < Shape::rows ? rows : Shape::rows) * columns - column;
-    if (valid <= 0) return;
     // One division per chunk.
-    rows_[0] = column / columns;
-    columns_[0] = column - rows_[0] * columns;
+    const unsigned int first = static_cast<unsigned int>(column), row_of_first = first / static_cast<unsigned int>(columns);
+    int next = static_cast<int>(row_of_first), place = static_cast<int>(first - row_of_first * static_cast<unsigned int>(columns));
     HEDDLE_UNROLL
-    for (int i = 1; i < Vec; ++i) {
-      const bool ends = columns_[i - 1] + 1 == columns;
-      rows_[i] = rows_[i - 1] + (ends ? 1 : 0);
-      columns_[i] = ends ? 0 : columns_[i - 1] + 1;
+    for (int i = 0; i < Vec; ++i) {
+      // Places after the last valid one may be after the last row.
+      rows_[i] = next < Shape::rows ? next : Shape::rows - 1;
+      columns_[i] = place;
+      const bool ends = place + 1 == columns;
+      next += ends ? 1 : 0;
+      place = ends ? 0 : place + 1;
     }
   }
 
-  /// Places after the last valid one may be after the last row.
   template <class T, class Array>
   __device__ __forceinline__ Scalar<T> element(Array& tile, int i) const {
     using Tile = TileWords<T, Shape, Vec>;
-    const int row = i < valid ? rows_[i] : rows_[0], column = i < valid ? columns_[i] : columns_[0];
-    return Storage<T>::load(Tile::Words::get(tile[Tile::place(column, row)], row % Tile::per_word));
+    return Storage<T>::load(Tile::Words::get(tile[Tile::place(columns_[i], rows_[i])], static_cast<int>(static_cast<unsigned int>(rows_[i]) % Tile::per_word)));
   }
 
  private:
