@@ -29,7 +29,7 @@ function ownVariantLines(mapped: MappedKernel): VariantLine[] {
       {
         name: key,
         schedule,
-        when: `always; tiles of 64 x 64, or of 4, 16 or 32 along a shorter side${isRun ? ', stored as one run where it is that of the result' : ''}`,
+        when: `always; tiles of 64 x 64, or of 4, 16 or 32 along a shorter side${isRun ? ', and tiles of up to 16 columns are stored as one run' : ''}`,
       },
     ]
   }

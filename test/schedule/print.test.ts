@@ -134,7 +134,7 @@ it('a schedule prints its passes and their teams', () => {
       once a tile: x_tile = load x[m, c] in chunks of 8 along c
       pass over m < m:
         store y[c, m] = x_tile[m] in chunks
-      transpose__f16: elementwise by tiles: a block of 256 threads loads x along c into shared memory, chunks of 8 elements per thread, or fewer where rows of the result are not aligned; always; tiles of 64 x 64, or of 4, 16 or 32 along a shorter side"
+      transpose__f16: elementwise by tiles: a block of 128 threads loads x along c into shared memory, chunks of 8 elements per thread, or fewer where rows of the result are not aligned; always; tiles of 64 x 64, or of 4, 16 or 32 along a shorter side, and tiles of up to 16 columns are stored as one run"
   `)
 })
 
