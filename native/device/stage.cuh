@@ -235,10 +235,11 @@ int32_t choose_tiles(int64_t rows, int64_t columns, Launch run) {
       using Shape = TileShape<256, 16, true>;
       return whole_run ? run(Shape{}, Width<Vec>{}) : run(Shape{}, Width<narrow>{});
     }
-  } else if (columns <= 4) {
-    return run(TileShape<256, 4>{}, Width<narrow>{});
+  } else {
+    if (columns <= 4) return run(TileShape<256, 4>{}, Width<narrow>{});
+    if (columns <= 16 && !whole) return run(TileShape<256, 16>{}, Width<narrow>{});
   }
-  if (columns <= 16) return whole || Run ? run(TileShape<256, 16>{}, Width<Vec>{}) : run(TileShape<256, 16>{}, Width<narrow>{});
+  if (columns <= 16) return run(TileShape<256, 16>{}, Width<Vec>{});
   if (rows <= 4) return run(TileShape<4, 512>{}, Width<Vec>{});
   if (rows <= 16) return run(TileShape<16, 256>{}, Width<Vec>{});
   if (columns <= 32 && whole) return rows <= 64 ? run(TileShape<64, 32>{}, Width<Vec>{}) : run(TileShape<128, 32>{}, Width<Vec>{});
