@@ -36,7 +36,6 @@ int32_t heddle_launch_append_places_int8__f32(const heddle_launch* launch, heddl
 int32_t heddle_launch_append_places_keys_values__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_append_places_keys_values__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_append_places_keys_values__f32(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_append_places_keys_values_f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_append_step__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_append_step__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_append_step__f32(const heddle_launch* launch, heddle_error* error);
@@ -46,7 +45,6 @@ int32_t heddle_launch_append_step_int8__f32(const heddle_launch* launch, heddle_
 int32_t heddle_launch_append_step_keys_values__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_append_step_keys_values__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_append_step_keys_values__f32(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_append_step_keys_values_f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_append_tokens__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_append_tokens__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_append_tokens__f32(const heddle_launch* launch, heddle_error* error);
@@ -56,7 +54,6 @@ int32_t heddle_launch_append_tokens_int8__f32(const heddle_launch* launch, heddl
 int32_t heddle_launch_append_tokens_keys_values__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_append_tokens_keys_values__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_append_tokens_keys_values__f32(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_append_tokens_keys_values_f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_argmax__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_argmax__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_argmax__f32(const heddle_launch* launch, heddle_error* error);
@@ -135,7 +132,6 @@ int32_t heddle_launch_beam_heads_int8__f32(const heddle_launch* launch, heddle_e
 int32_t heddle_launch_beam_heads_keys_values__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_beam_heads_keys_values__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_beam_heads_keys_values__f32(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_beam_heads_keys_values_f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_beam_rank__k1(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_beam_rank__k16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_beam_rank__k2(const heddle_launch* launch, heddle_error* error);
@@ -197,10 +193,6 @@ int32_t heddle_launch_bias_tanh__f32(const heddle_launch* launch, heddle_error* 
 int32_t heddle_launch_cast_f32__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_cast_f32__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_cast_f32__f32(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_cast_float__bf16(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_cast_float__f16(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_cast_float__f32(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_cast_float_quantize_rows(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_channel_max__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_channel_max__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_channel_max__f32(const heddle_launch* launch, heddle_error* error);
@@ -235,21 +227,9 @@ int32_t heddle_launch_dequantize_rows__f32(const heddle_launch* launch, heddle_e
 int32_t heddle_launch_dequantize_rows_bias__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_dequantize_rows_bias__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_dequantize_rows_bias__f32(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_dequantize_rows_bias_f32__bf16(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_dequantize_rows_bias_f32__f16(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_dequantize_rows_bias_f32__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_dequantize_rows_bias_residual_rms_norm_quantize_rows__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_dequantize_rows_bias_residual_rms_norm_quantize_rows__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_dequantize_rows_bias_residual_rms_norm_quantize_rows__f32(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_dequantize_rows_bias_rotate_f32_keys__bf16(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_dequantize_rows_bias_rotate_f32_keys__f16(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_dequantize_rows_bias_rotate_f32_keys__f32(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_dequantize_rows_bias_rotate_f32_queries_keys__bf16(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_dequantize_rows_bias_rotate_f32_queries_keys__f16(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_dequantize_rows_bias_rotate_f32_queries_keys__f32(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_dequantize_rows_bias_rotate_f32_queries_transpose__bf16(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_dequantize_rows_bias_rotate_f32_queries_transpose__f16(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_dequantize_rows_bias_rotate_f32_queries_transpose__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_dequantize_rows_bias_rotate_keys__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_dequantize_rows_bias_rotate_keys__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_dequantize_rows_bias_rotate_keys__f32(const heddle_launch* launch, heddle_error* error);
@@ -259,16 +239,12 @@ int32_t heddle_launch_dequantize_rows_bias_rotate_queries_keys__f32(const heddle
 int32_t heddle_launch_dequantize_rows_bias_rotate_queries_transpose__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_dequantize_rows_bias_rotate_queries_transpose__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_dequantize_rows_bias_rotate_queries_transpose__f32(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_dequantize_rows_f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_dequantize_rows_residual__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_dequantize_rows_residual__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_dequantize_rows_residual__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_dequantize_rows_residual_rms_norm_quantize_rows__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_dequantize_rows_residual_rms_norm_quantize_rows__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_dequantize_rows_residual_rms_norm_quantize_rows__f32(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_dequantize_rows_rotate_f32_keys(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_dequantize_rows_rotate_f32_queries_keys(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_dequantize_rows_rotate_f32_queries_transpose(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_dequantize_rows_rotate_keys__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_dequantize_rows_rotate_keys__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_dequantize_rows_rotate_keys__f32(const heddle_launch* launch, heddle_error* error);
@@ -472,7 +448,6 @@ int32_t heddle_launch_int8_rows_matmul_swiglu__f32(const heddle_launch* launch, 
 int32_t heddle_launch_int8_scores_2r4r4(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_scores_col4(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_softmax(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_int8_softmax_added(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_softmax_pairs(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_weight_matmul__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_weight_matmul__f16(const heddle_launch* launch, heddle_error* error);
@@ -510,27 +485,21 @@ int32_t heddle_launch_layer_norm_to_int8_col32__f32(const heddle_launch* launch,
 int32_t heddle_launch_llama_beams_softmax__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_llama_beams_softmax__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_llama_beams_softmax__f32(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_llama_beams_softmax_f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_llama_beams_window_softmax__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_llama_beams_window_softmax__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_llama_beams_window_softmax__f32(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_llama_beams_window_softmax_f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_llama_prompt_softmax__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_llama_prompt_softmax__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_llama_prompt_softmax__f32(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_llama_prompt_softmax_f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_llama_prompt_window_softmax__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_llama_prompt_window_softmax__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_llama_prompt_window_softmax__f32(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_llama_prompt_window_softmax_f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_llama_step_softmax__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_llama_step_softmax__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_llama_step_softmax__f32(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_llama_step_softmax_f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_llama_step_window_softmax__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_llama_step_window_softmax__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_llama_step_window_softmax__f32(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_llama_step_window_softmax_f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_locate_rows(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_log_softmax__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_log_softmax__f16(const heddle_launch* launch, heddle_error* error);
@@ -539,9 +508,6 @@ int32_t heddle_launch_magnitude_histogram__bf16(const heddle_launch* launch, hed
 int32_t heddle_launch_magnitude_histogram__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_magnitude_histogram__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_mark_seen(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_mask_added__bf16(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_mask_added__f16(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_mask_added__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_mask_beams__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_mask_beams__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_mask_beams__f32(const heddle_launch* launch, heddle_error* error);
@@ -615,7 +581,6 @@ int32_t heddle_launch_pack_integers(const heddle_launch* launch, heddle_error* e
 int32_t heddle_launch_pack_quantize_rows__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_pack_quantize_rows__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_pack_quantize_rows__f32(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_pack_quantize_rows_f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_pack_rows__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_pack_rows__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_pack_rows__f32(const heddle_launch* launch, heddle_error* error);
@@ -652,7 +617,6 @@ int32_t heddle_launch_past_heads_int8__f32(const heddle_launch* launch, heddle_e
 int32_t heddle_launch_past_heads_keys_values__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_past_heads_keys_values__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_past_heads_keys_values__f32(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_past_heads_keys_values_f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_peaks__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_peaks__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_peaks__f32(const heddle_launch* launch, heddle_error* error);
@@ -731,9 +695,6 @@ int32_t heddle_launch_rms_norm_quantize_rows__f32(const heddle_launch* launch, h
 int32_t heddle_launch_rms_norm_rotate_queries_keys__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_rms_norm_rotate_queries_keys__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_rms_norm_rotate_queries_keys__f32(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_rms_norm_rotate_queries_keys_f32__bf16(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_rms_norm_rotate_queries_keys_f32__f16(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_rms_norm_rotate_queries_keys_f32__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_rotate_append__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_rotate_append__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_rotate_append__f32(const heddle_launch* launch, heddle_error* error);
@@ -783,9 +744,6 @@ int32_t heddle_launch_scale__f32(const heddle_launch* launch, heddle_error* erro
 int32_t heddle_launch_scale_channels__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_scale_channels__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_scale_channels__f32(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_scale_mask_added_softmax__bf16(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_scale_mask_added_softmax__f16(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_scale_mask_added_softmax__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_scale_mask_memory_softmax__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_scale_mask_memory_softmax__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_scale_mask_memory_softmax__f32(const heddle_launch* launch, heddle_error* error);
@@ -802,9 +760,6 @@ int32_t heddle_launch_silu__f32(const heddle_launch* launch, heddle_error* error
 int32_t heddle_launch_softmax__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_softmax__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_softmax__f32(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_softmax_eps__bf16(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_softmax_eps__f16(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_softmax_eps__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_split_heads__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_split_heads__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_split_heads__f32(const heddle_launch* launch, heddle_error* error);
@@ -863,7 +818,6 @@ int32_t heddle_launch_unpack_rows__f32(const heddle_launch* launch, heddle_error
 int32_t heddle_launch_unpack_split_heads__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_unpack_split_heads__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_unpack_split_heads__f32(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_unpack_split_heads_f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_unpack_split_kv__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_unpack_split_kv__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_unpack_split_kv__f32(const heddle_launch* launch, heddle_error* error);
@@ -886,9 +840,9 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"add_bias__bf16", "da6255198071f403da105945d8c14496c7e778919eb52136da1d3daa412e3d7b", 3, 2, 0, heddle_launch_add_bias__bf16, "rrw"},
       {"add_bias__f16", "210891b508ac636b9f6932011447636f178b21de3cce97c313edb0c633b98080", 3, 2, 0, heddle_launch_add_bias__f16, "rrw"},
       {"add_bias__f32", "e6c898efd5f84a1f442f6b2b90f5c2cb054b2776d401ac18e5b1125b51764e17", 3, 2, 0, heddle_launch_add_bias__f32, "rrw"},
-      {"add_position__bf16", "604f32c2d1851aadd83d679a64719a053886c5acda59e2b2f59e6e22186db854", 3, 4, 1, heddle_launch_add_position__bf16, "rrw"},
-      {"add_position__f16", "df87e7a316b0a47481029e9cdd92e78c6a982317266e0eb7f776280cc777fa01", 3, 4, 1, heddle_launch_add_position__f16, "rrw"},
-      {"add_position__f32", "c311a37c9ec6af630ed2be010afc6fba001e729d6b4ac9880522181b6afe3f90", 3, 4, 1, heddle_launch_add_position__f32, "rrw"},
+      {"add_position__bf16", "714ed8bef1b433ff11b243a3d548a295ab972d30297de16109e9b897af3e8c28", 3, 4, 1, heddle_launch_add_position__bf16, "rrw"},
+      {"add_position__f16", "0062bdfa2dfdcfe8990dc18eaeb3da8e8a698195f366df7ab0c96ac0537f6722", 3, 4, 1, heddle_launch_add_position__f16, "rrw"},
+      {"add_position__f32", "369662be1abefbec25befcb511788309a40d09af88656e27fbd4dad54a052dae", 3, 4, 1, heddle_launch_add_position__f32, "rrw"},
       {"add_step_position__bf16", "39284680e1d72231bd10f93e5134adc0419ff72b723259a03ffa1fae80d4c234", 4, 4, 1, heddle_launch_add_step_position__bf16, "rrrw"},
       {"add_step_position__f16", "06877302d9a2ae93f79f8346afba7864f47194acc7a7aee6e7456f0d0f10f2df", 4, 4, 1, heddle_launch_add_step_position__f16, "rrrw"},
       {"add_step_position__f32", "23764a74b9564bce9aaa0cef8a286391b7ce0e67f47bc40e72e5c5d8fdb829e5", 4, 4, 1, heddle_launch_add_step_position__f32, "rrrw"},
@@ -904,7 +858,6 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"append_places_keys_values__bf16", "1e33ff3523f3df6451db9ac055c31a0157589b20ef6e6dc8396f540da4d51ca6", 7, 4, 0, heddle_launch_append_places_keys_values__bf16, "rrrrrww"},
       {"append_places_keys_values__f16", "e69604f0ca0dec463a64ad4ec4f6e18e9d95c497cb4e8c432ad06d5cd4f8a815", 7, 4, 0, heddle_launch_append_places_keys_values__f16, "rrrrrww"},
       {"append_places_keys_values__f32", "ffa77822706b989b4edf32fd9aaeb6574c937eb0f1652023395b0509b5124c5a", 7, 4, 0, heddle_launch_append_places_keys_values__f32, "rrrrrww"},
-      {"append_places_keys_values_f32", "c5bf111b16e1d94a348215dbba78f35cfdc3ec32fc0f5e622285fef22bfcc144", 7, 4, 0, heddle_launch_append_places_keys_values_f32, "rrrrrww"},
       {"append_step__bf16", "82c5864e4afb6f77687c04d48a66aeeb911639b339f1c6dc6ffba9e70f6945bb", 4, 5, 0, heddle_launch_append_step__bf16, "rrrw"},
       {"append_step__f16", "dc90e9635541a6bc33cac6139fcec67e3c728e110b7f0bdbb5bb2f92b6854262", 4, 5, 0, heddle_launch_append_step__f16, "rrrw"},
       {"append_step__f32", "791df7ff3d303714c5ca448dd4593788fe0bbebeba28be362b076d7e64f0036e", 4, 5, 0, heddle_launch_append_step__f32, "rrrw"},
@@ -914,7 +867,6 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"append_step_keys_values__bf16", "5b7fb51f3fa80e085f1fd73c84b6403f9ea7109aa5296d67453c8b0ed89efb84", 7, 5, 0, heddle_launch_append_step_keys_values__bf16, "rrrrrww"},
       {"append_step_keys_values__f16", "fef8b05e9c7e8d181034a2117c6e590776423ffbf71240030d1a8e46bf0737c5", 7, 5, 0, heddle_launch_append_step_keys_values__f16, "rrrrrww"},
       {"append_step_keys_values__f32", "9b20b751461f2a447c5ce69e184e9c258a9bcf29948380d8b351fdeef304c2c1", 7, 5, 0, heddle_launch_append_step_keys_values__f32, "rrrrrww"},
-      {"append_step_keys_values_f32", "bbc357e1346bc45b13e5cc8971d352a9e8ab5c356e8a014cb4349b7fda3d29d7", 7, 5, 0, heddle_launch_append_step_keys_values_f32, "rrrrrww"},
       {"append_tokens__bf16", "59abe952f62818370da1800fb3f1bcadbe09290e2ed010d07f212fca08802fe7", 7, 6, 0, heddle_launch_append_tokens__bf16, "rrrrrrw"},
       {"append_tokens__f16", "c27008af90e970ef1cc74f71eaea58eea70454f7e859962062c9bab91f37d6db", 7, 6, 0, heddle_launch_append_tokens__f16, "rrrrrrw"},
       {"append_tokens__f32", "db9102084b915b3faa2567634e033d6c62d8d6c2aac237fd65e3242fe6360828", 7, 6, 0, heddle_launch_append_tokens__f32, "rrrrrrw"},
@@ -924,16 +876,15 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"append_tokens_keys_values__bf16", "6b81a4312b2044c9d7713a121d3c3d68501e37d263b069f9caea9c1d69bd0d37", 10, 7, 0, heddle_launch_append_tokens_keys_values__bf16, "rrrrrrrrww"},
       {"append_tokens_keys_values__f16", "08f601033bf3a4c7ec7cfaefa9f9ef3b9a4b1d38dddc026e45f16b362b64385c", 10, 7, 0, heddle_launch_append_tokens_keys_values__f16, "rrrrrrrrww"},
       {"append_tokens_keys_values__f32", "568712c075c771a3d69109c31d954e4813e3bdd9980ef64d35db3458e7a9a1f9", 10, 7, 0, heddle_launch_append_tokens_keys_values__f32, "rrrrrrrrww"},
-      {"append_tokens_keys_values_f32", "37f8d821c1dc65d5821f29963e72238e56388ed0ad79ae70f2e441f6564d57ff", 10, 7, 0, heddle_launch_append_tokens_keys_values_f32, "rrrrrrrrww"},
       {"argmax__bf16", "2e1164b6ff574fee3a982f4ccfb7ec7bf1843cc375eee33b49ecea2d579d3d9e", 2, 2, 0, heddle_launch_argmax__bf16, "rw"},
       {"argmax__f16", "40d8f6fecd2d351764256cadb0c4d978eefd53b2f09cd9924010f99e842cf1ed", 2, 2, 0, heddle_launch_argmax__f16, "rw"},
       {"argmax__f32", "9bbea808344d52f4717ee70864bc9503cc5cc547646a564b260266c182ed5342", 2, 2, 0, heddle_launch_argmax__f32, "rw"},
       {"attention__bf16", "df9801caf52bc5b9b245ef3f3102886beb6dd8db4dc80f9f1b19adc7794ec652", 4, 5, 2, heddle_launch_attention__bf16, "rrrw"},
       {"attention__f16", "04b2cc0754cbbb071737a93261d66997862cb53c8fd6dff7f3eda50871951416", 4, 5, 2, heddle_launch_attention__f16, "rrrw"},
       {"attention__f32", "914046d3f4a2c589f5bb96870e25fb2ac59ed45f40ba530be659f3e603407c92", 4, 5, 2, heddle_launch_attention__f32, "rrrw"},
-      {"attention_memory__bf16", "4ca3f6821604fed92bcda9a7fbd455cab2394cea07bbbf296e17c0390f19ff18", 5, 6, 1, heddle_launch_attention_memory__bf16, "rrrrw"},
-      {"attention_memory__f16", "f5ec405ba62d99678e1b1f304b0b5c2c0cc70c3b5aa3c0b519fd8e8ee00c0989", 5, 6, 1, heddle_launch_attention_memory__f16, "rrrrw"},
-      {"attention_memory__f32", "a235881f1ef0f0e935bcb2b503e18c3d6fbc91321f8277c21907ac39e9e43b39", 5, 6, 1, heddle_launch_attention_memory__f32, "rrrrw"},
+      {"attention_memory__bf16", "dfc6050b60ab3cb82483529f9b3dbef03e339726b7325144416396e0a5ef6dcf", 5, 6, 1, heddle_launch_attention_memory__bf16, "rrrrw"},
+      {"attention_memory__f16", "833a23a876d8b8b02b31408e2296a3ed7024336375c46f8c8228f9dd07a5833d", 5, 6, 1, heddle_launch_attention_memory__f16, "rrrrw"},
+      {"attention_memory__f32", "16166b107780dfdcbd64e4a40ce1e8945b315c4ff2ac313e98ad408e3db6dd40", 5, 6, 1, heddle_launch_attention_memory__f32, "rrrrw"},
       {"attention_pairs__bf16", "d807928e9957e520cb66c7aaa9b152f083fae6907954688c501729e333388438", 5, 6, 1, heddle_launch_attention_pairs__bf16, "rrrrw"},
       {"attention_pairs__f16", "4bc79fe314964b764a3cb673a761c8da91161618ef95c9a3b858c4a4cb87fab5", 5, 6, 1, heddle_launch_attention_pairs__f16, "rrrrw"},
       {"attention_pairs__f32", "96ee6dfa3518c4ff73e6ab33586f0d313609b46f32deeb063be0c2d0adbf1784", 5, 6, 1, heddle_launch_attention_pairs__f32, "rrrrw"},
@@ -1003,7 +954,6 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"beam_heads_keys_values__bf16", "5f9da77b9f3ff5f7aebe602425c5ba76668b70f78ba8b0cf6335fc83ee123088", 5, 6, 0, heddle_launch_beam_heads_keys_values__bf16, "rrrww"},
       {"beam_heads_keys_values__f16", "854a8c6d2d2b268347eba9c9caa977a2afecc334b6cc11079d5707a48b05531a", 5, 6, 0, heddle_launch_beam_heads_keys_values__f16, "rrrww"},
       {"beam_heads_keys_values__f32", "0c6735fce5f753993dba048fa3ae854a70a3a04bc002846da0a18fc93454f0af", 5, 6, 0, heddle_launch_beam_heads_keys_values__f32, "rrrww"},
-      {"beam_heads_keys_values_f32", "9a7eaf12543d3cb3a34d69048c340cf67b1ac1ac69dd0ecb6c1675902df4812e", 5, 6, 0, heddle_launch_beam_heads_keys_values_f32, "rrrww"},
       {"beam_rank__k1", "220dc38bf1bfbbf8f65f23e4887f52acc140dd98822172c9cb95970cab044665", 8, 4, 0, heddle_launch_beam_rank__k1, "rrrrwwww"},
       {"beam_rank__k16", "bfd61c6b892ff1e130bf6760e8219ed8f838f37cdbbdab2fde9a5cea2ea2738c", 8, 4, 0, heddle_launch_beam_rank__k16, "rrrrwwww"},
       {"beam_rank__k2", "3df479080a624717444e010d8474232c1edc29da0a195b55de94c546585f5179", 8, 4, 0, heddle_launch_beam_rank__k2, "rrrrwwww"},
@@ -1056,8 +1006,8 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"bias_residual_layer_norm__bf16", "beca9cbb72fe2b4fe62a07edf03c7eabc7f7c22d0491e595c0428cc6c3817eac", 6, 2, 1, heddle_launch_bias_residual_layer_norm__bf16, "rrrrrw"},
       {"bias_residual_layer_norm__f16", "21eb00546569aa68dbe10290c3da11e782048fe6c468865f2b1ed4931826b287", 6, 2, 1, heddle_launch_bias_residual_layer_norm__f16, "rrrrrw"},
       {"bias_residual_layer_norm__f32", "68f03672539deea09e00c6e5dd59dcae0d347bd7f759d5849e4664ec29138a68", 6, 2, 1, heddle_launch_bias_residual_layer_norm__f32, "rrrrrw"},
-      {"bias_silu__bf16", "3724fb2e0ca29cd2101dce7078eda71ec2e04961bf01b23c67ac07ad8f5af7d0", 3, 2, 0, heddle_launch_bias_silu__bf16, "rrw"},
-      {"bias_silu__f16", "2c4b2f978e6b4ac51829051fa84f49a13c8377b3daf71f0b529c8bb0d0c2a1d7", 3, 2, 0, heddle_launch_bias_silu__f16, "rrw"},
+      {"bias_silu__bf16", "86cfd780967343c57fce36dad6868912242f4689bab85453245c970ae9266223", 3, 2, 0, heddle_launch_bias_silu__bf16, "rrw"},
+      {"bias_silu__f16", "e1079288064c64c1bd0c363df98ee14495c81f68bc479605264f80dea346e229", 3, 2, 0, heddle_launch_bias_silu__f16, "rrw"},
       {"bias_silu__f32", "0b17a396ca61656961d4603e614546147eaa7aa7f8987f2a364cd0d66e68f0e5", 3, 2, 0, heddle_launch_bias_silu__f32, "rrw"},
       {"bias_tanh__bf16", "431872db2502ad6c675dc46df53628ffa6b797f204d4c12719bb608e2c874627", 3, 2, 0, heddle_launch_bias_tanh__bf16, "rrw"},
       {"bias_tanh__f16", "6e62a2ebe831ed056c777d088c9729f4c9d6896252bd62d0eb05cbe8e982055d", 3, 2, 0, heddle_launch_bias_tanh__f16, "rrw"},
@@ -1065,10 +1015,6 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"cast_f32__bf16", "0d2972d28bd15f0b75a46b518ad819b83b341cfb6757bb6f8888e74cef7664b8", 2, 2, 0, heddle_launch_cast_f32__bf16, "rw"},
       {"cast_f32__f16", "e070de33c9733a28e668b145cb1058f0450f85f855e8052d671d036a15f94812", 2, 2, 0, heddle_launch_cast_f32__f16, "rw"},
       {"cast_f32__f32", "2240c5dac17c7d792f7c8e8bda6fa340171d52ab4f4472957573a88d40cc36e6", 2, 2, 0, heddle_launch_cast_f32__f32, "rw"},
-      {"cast_float__bf16", "23664a653dc28f0c7cd6c74db6b1bd75a4b52b52939b9fcf282a5adb67b1d148", 2, 2, 0, heddle_launch_cast_float__bf16, "rw"},
-      {"cast_float__f16", "c9df1ce3c16366acf65a8cc115149455d6c57689aebb3c328df0e6e2a0358892", 2, 2, 0, heddle_launch_cast_float__f16, "rw"},
-      {"cast_float__f32", "f07863f41fc3aa537443c6c03c3fe1cc6371d8f7db42d6ba8d12377b9851223a", 2, 2, 0, heddle_launch_cast_float__f32, "rw"},
-      {"cast_float_quantize_rows", "705bfc5cdb1145bd5cf2e598a18158166adaec4672bfbb8521fe22983d988792", 3, 2, 0, heddle_launch_cast_float_quantize_rows, "rww"},
       {"channel_max__bf16", "074908e59f66b528d1b935ef6abd3f6f58fd94450c708e883f096d9807b2b775", 2, 2, 0, heddle_launch_channel_max__bf16, "rw"},
       {"channel_max__f16", "aca3ac25cde81e61c2dd0056a35cb9bdcb72976d641a44dca9e1fdc6614814f0", 2, 2, 0, heddle_launch_channel_max__f16, "rw"},
       {"channel_max__f32", "ab27d416c3bc06655145dae8cc3ec316b2803cd27ad0861bcf92fa25b19c93da", 2, 2, 0, heddle_launch_channel_max__f32, "rw"},
@@ -1103,21 +1049,9 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"dequantize_rows_bias__bf16", "3ce314460a1a1c3b167d50a95e681b9b043edd3f479a6e3f39e922ab5d637e68", 5, 2, 0, heddle_launch_dequantize_rows_bias__bf16, "rrrrw"},
       {"dequantize_rows_bias__f16", "aae61f959c3ee47b0d84ad92a2699adf7a931c8e7838f3f515b5b248d187cdf3", 5, 2, 0, heddle_launch_dequantize_rows_bias__f16, "rrrrw"},
       {"dequantize_rows_bias__f32", "b5f4c6fc80b1e9481e655de9a98d41e35a891a9e3a143c076d37d3b4e7afdc4c", 5, 2, 0, heddle_launch_dequantize_rows_bias__f32, "rrrrw"},
-      {"dequantize_rows_bias_f32__bf16", "5a435bc9b1f982ceb3441e235930805f446bf3b7f7a736fc4253cf47904fe35f", 5, 3, 0, heddle_launch_dequantize_rows_bias_f32__bf16, "rrrrw"},
-      {"dequantize_rows_bias_f32__f16", "3c15ccdc7ddf91d66f15cfb57ff8dfa6d06a5528d74951cf74f8470bb6dea20a", 5, 3, 0, heddle_launch_dequantize_rows_bias_f32__f16, "rrrrw"},
-      {"dequantize_rows_bias_f32__f32", "5939d84b28a8baa286e8a6ddf3398d473160f999370481b06904f40690919c7c", 5, 3, 0, heddle_launch_dequantize_rows_bias_f32__f32, "rrrrw"},
-      {"dequantize_rows_bias_residual_rms_norm_quantize_rows__bf16", "17cbbc37756ce65b4e3a25f77e5522034bb8155fa02ea7bf5314f544e6c81647", 9, 2, 2, heddle_launch_dequantize_rows_bias_residual_rms_norm_quantize_rows__bf16, "rrrrrrwww"},
-      {"dequantize_rows_bias_residual_rms_norm_quantize_rows__f16", "b8869dd652439cbe99c84da70a99946f14bbb79335907fc161ab710cc84e8d8f", 9, 2, 2, heddle_launch_dequantize_rows_bias_residual_rms_norm_quantize_rows__f16, "rrrrrrwww"},
-      {"dequantize_rows_bias_residual_rms_norm_quantize_rows__f32", "9c0463c63438784a0b72b8c1ec6900dd14913f6012005f08656238ab62321232", 9, 2, 2, heddle_launch_dequantize_rows_bias_residual_rms_norm_quantize_rows__f32, "rrrrrrwww"},
-      {"dequantize_rows_bias_rotate_f32_keys__bf16", "5bef51aae8624ad6cf90398100f6751b141adac5104bc317ad13a86892a4c3fb", 8, 5, 0, heddle_launch_dequantize_rows_bias_rotate_f32_keys__bf16, "rrrrrrrw"},
-      {"dequantize_rows_bias_rotate_f32_keys__f16", "f1c87018a065b9a796497d28a4e8e1c65af739fe312735d26660e99c1d83365f", 8, 5, 0, heddle_launch_dequantize_rows_bias_rotate_f32_keys__f16, "rrrrrrrw"},
-      {"dequantize_rows_bias_rotate_f32_keys__f32", "e3dddb4eb5d0e696bc257c573f663dacd49da474cc9ce6670dfd9f5a9b9b2698", 8, 5, 0, heddle_launch_dequantize_rows_bias_rotate_f32_keys__f32, "rrrrrrrw"},
-      {"dequantize_rows_bias_rotate_f32_queries_keys__bf16", "5e3d66df135076c89478eafc6796c3c0270b8844523a3e13d8bb567e786974e4", 12, 6, 0, heddle_launch_dequantize_rows_bias_rotate_f32_queries_keys__bf16, "rrrrrrrrrrww"},
-      {"dequantize_rows_bias_rotate_f32_queries_keys__f16", "ccd18c784a763a5b2d71c1ca01ef083bae7de5498c1c3e0d493a530610dda6ac", 12, 6, 0, heddle_launch_dequantize_rows_bias_rotate_f32_queries_keys__f16, "rrrrrrrrrrww"},
-      {"dequantize_rows_bias_rotate_f32_queries_keys__f32", "73244106770845eae31735e38cb19ca1ea72b4930ce9be0c2463aae9d418c3c1", 12, 6, 0, heddle_launch_dequantize_rows_bias_rotate_f32_queries_keys__f32, "rrrrrrrrrrww"},
-      {"dequantize_rows_bias_rotate_f32_queries_transpose__bf16", "30ec3b7ffaee3849b33cb372ed29360b271af934c6b3a72cab3db238f1baae2d", 10, 7, 0, heddle_launch_dequantize_rows_bias_rotate_f32_queries_transpose__bf16, "rrrrrrrrrw"},
-      {"dequantize_rows_bias_rotate_f32_queries_transpose__f16", "0ebceb57e729076088ccdf9ef812634d28184b6bdc8c284e3f055888cd60beb3", 10, 7, 0, heddle_launch_dequantize_rows_bias_rotate_f32_queries_transpose__f16, "rrrrrrrrrw"},
-      {"dequantize_rows_bias_rotate_f32_queries_transpose__f32", "ff6a4064f57fbb56357ec6490305431388af2a8ecb25bc2f62e54e5566d76571", 10, 7, 0, heddle_launch_dequantize_rows_bias_rotate_f32_queries_transpose__f32, "rrrrrrrrrw"},
+      {"dequantize_rows_bias_residual_rms_norm_quantize_rows__bf16", "b25faa2badf5e04f566bc3a8724585976c57e9a59ad14bce1dbd04385f5615a5", 9, 2, 2, heddle_launch_dequantize_rows_bias_residual_rms_norm_quantize_rows__bf16, "rrrrrrwww"},
+      {"dequantize_rows_bias_residual_rms_norm_quantize_rows__f16", "1be0bc948afdc9913e86c11c8ff60363e24d0e5564ce1e4f13fed4f67c5c85af", 9, 2, 2, heddle_launch_dequantize_rows_bias_residual_rms_norm_quantize_rows__f16, "rrrrrrwww"},
+      {"dequantize_rows_bias_residual_rms_norm_quantize_rows__f32", "f5f7578955af90b10035e221505de97128e7252c82d632c000d591e2b89f854c", 9, 2, 2, heddle_launch_dequantize_rows_bias_residual_rms_norm_quantize_rows__f32, "rrrrrrwww"},
       {"dequantize_rows_bias_rotate_keys__bf16", "1fa4ded3b59c50a9a68b13ab064767b970f94e36cd2d50a69714fbe89530001f", 8, 5, 0, heddle_launch_dequantize_rows_bias_rotate_keys__bf16, "rrrrrrrw"},
       {"dequantize_rows_bias_rotate_keys__f16", "d6b66caa78b7a3d30de610384bc30e74ee481350797e33b8ec85247fd1d76bef", 8, 5, 0, heddle_launch_dequantize_rows_bias_rotate_keys__f16, "rrrrrrrw"},
       {"dequantize_rows_bias_rotate_keys__f32", "8f39dd312f7f0803bc79427ce28313a00db6735d630819441d1a57399c619b84", 8, 5, 0, heddle_launch_dequantize_rows_bias_rotate_keys__f32, "rrrrrrrw"},
@@ -1127,16 +1061,12 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"dequantize_rows_bias_rotate_queries_transpose__bf16", "8579910ea5d537ed1a827e78a1ecdc12aa4f45fb93f9f1d3e5c5b3fce2e6394d", 10, 7, 0, heddle_launch_dequantize_rows_bias_rotate_queries_transpose__bf16, "rrrrrrrrrw"},
       {"dequantize_rows_bias_rotate_queries_transpose__f16", "0504058de74a6ee24a495a0e302fccecfa1e202035c3c74c65f9687bbb08949c", 10, 7, 0, heddle_launch_dequantize_rows_bias_rotate_queries_transpose__f16, "rrrrrrrrrw"},
       {"dequantize_rows_bias_rotate_queries_transpose__f32", "66a3cd4303026194bf4ae29d743b6c53aa75a7b7ba1bc86690e0697a7ac34fd9", 10, 7, 0, heddle_launch_dequantize_rows_bias_rotate_queries_transpose__f32, "rrrrrrrrrw"},
-      {"dequantize_rows_f32", "043baad324fe59774308bf39ba8b6ebab7c216e5bd6daf212b679fbb4962af93", 4, 3, 0, heddle_launch_dequantize_rows_f32, "rrrw"},
       {"dequantize_rows_residual__bf16", "dedf26cdf7775d3ec9eb2ca6d30a11bc4754c914cf59ca1c345fb50cb4274fc0", 5, 2, 0, heddle_launch_dequantize_rows_residual__bf16, "rrrrw"},
       {"dequantize_rows_residual__f16", "bd7dff500ff0a277db9d9b7f7d5a288316e21b185bc76197c7a8acc5dfb951d3", 5, 2, 0, heddle_launch_dequantize_rows_residual__f16, "rrrrw"},
       {"dequantize_rows_residual__f32", "e4424c8d1ea0bb2e9f8eb609a7c5892be17b33d11eeed1dce18bb60b7f008b88", 5, 2, 0, heddle_launch_dequantize_rows_residual__f32, "rrrrw"},
-      {"dequantize_rows_residual_rms_norm_quantize_rows__bf16", "0bf40475375b7557c8a7d2109abe6e60c284356fccb7088054bcaa6f352268f0", 8, 2, 2, heddle_launch_dequantize_rows_residual_rms_norm_quantize_rows__bf16, "rrrrrwww"},
-      {"dequantize_rows_residual_rms_norm_quantize_rows__f16", "c0d3f5d3205a8e86bb942cbf197262cfaab28d2a91a61c212fbf0761f3cc16f0", 8, 2, 2, heddle_launch_dequantize_rows_residual_rms_norm_quantize_rows__f16, "rrrrrwww"},
-      {"dequantize_rows_residual_rms_norm_quantize_rows__f32", "05866b1777daf0ed5e8ddab72ef1fbda1f27daa8d8ba8dcd7352ad3af63ff269", 8, 2, 2, heddle_launch_dequantize_rows_residual_rms_norm_quantize_rows__f32, "rrrrrwww"},
-      {"dequantize_rows_rotate_f32_keys", "379bc4d1f85132561a36543415fb5dc087883e049e4f039a12d92296926e734d", 7, 5, 0, heddle_launch_dequantize_rows_rotate_f32_keys, "rrrrrrw"},
-      {"dequantize_rows_rotate_f32_queries_keys", "0d2a25e998a34477f5dc59721a8dc53da1cb10fa7346f0033239321e426fe261", 10, 6, 0, heddle_launch_dequantize_rows_rotate_f32_queries_keys, "rrrrrrrrww"},
-      {"dequantize_rows_rotate_f32_queries_transpose", "ab8792ea9d9ac5af7a29a4dc2c66dd3b5a54462e354096400f806bf2df6e63b3", 9, 7, 0, heddle_launch_dequantize_rows_rotate_f32_queries_transpose, "rrrrrrrrw"},
+      {"dequantize_rows_residual_rms_norm_quantize_rows__bf16", "9e53155df479a20dc903dd5d04243d9909d0484114256e41bc3a2eb24cb92677", 8, 2, 2, heddle_launch_dequantize_rows_residual_rms_norm_quantize_rows__bf16, "rrrrrwww"},
+      {"dequantize_rows_residual_rms_norm_quantize_rows__f16", "587718d0ab32048cd07d4b2d9d8cfd95edf68b5cf110aaef218b6f16e036330b", 8, 2, 2, heddle_launch_dequantize_rows_residual_rms_norm_quantize_rows__f16, "rrrrrwww"},
+      {"dequantize_rows_residual_rms_norm_quantize_rows__f32", "35ef77c5112ca19c71f7836564e1a085cc29396e38a764fb46c84bd37e17533b", 8, 2, 2, heddle_launch_dequantize_rows_residual_rms_norm_quantize_rows__f32, "rrrrrwww"},
       {"dequantize_rows_rotate_keys__bf16", "b29b7035480ea4c00174ebf6da9de2b7fabb0801704aeb69dd5538e4d1a3c429", 7, 5, 0, heddle_launch_dequantize_rows_rotate_keys__bf16, "rrrrrrw"},
       {"dequantize_rows_rotate_keys__f16", "da73b88b400d3221813113226720be2560acbb37e095146433bd6a06d4b312fc", 7, 5, 0, heddle_launch_dequantize_rows_rotate_keys__f16, "rrrrrrw"},
       {"dequantize_rows_rotate_keys__f32", "6b5a53dc2e73cee4355b43259af707cff3987beef068c4a59b176587f6bf99d4", 7, 5, 0, heddle_launch_dequantize_rows_rotate_keys__f32, "rrrrrrw"},
@@ -1146,7 +1076,7 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"dequantize_rows_rotate_queries_transpose__bf16", "c0359d72703abe588a1d9e4ccc6fa625c2ebe33617c46c4e6fb7b12c568fabd4", 9, 7, 0, heddle_launch_dequantize_rows_rotate_queries_transpose__bf16, "rrrrrrrrw"},
       {"dequantize_rows_rotate_queries_transpose__f16", "3e59e65497a3743d2f5bf4e7e6127722eb77aece80c33997e4b1ada6c6755fe7", 9, 7, 0, heddle_launch_dequantize_rows_rotate_queries_transpose__f16, "rrrrrrrrw"},
       {"dequantize_rows_rotate_queries_transpose__f32", "4c79cb1121877f9bc38637be375c57fc7ac9bb9f5ac2c67185269fc16c0cd9ba", 9, 7, 0, heddle_launch_dequantize_rows_rotate_queries_transpose__f32, "rrrrrrrrw"},
-      {"dequantize_rows_swiglu_quantize_rows", "9d9761442c1448f619807a09022b64e7540a0e25f93e8605a91fc98d8bede90d", 7, 2, 0, heddle_launch_dequantize_rows_swiglu_quantize_rows, "rrrrrww"},
+      {"dequantize_rows_swiglu_quantize_rows", "d6a451d44a65c284ed1e1f53ca07be1f0159100d63e824e69cd5b08c9da13ea1", 7, 2, 0, heddle_launch_dequantize_rows_swiglu_quantize_rows, "rrrrrww"},
       {"embed_layer_norm__bf16", "5f1efdf5832f5417fee5171341b154ce0f52e6289b85d132f3918ad5982b596d", 12, 6, 1, heddle_launch_embed_layer_norm__bf16, "rrrrrrrrrrrw"},
       {"embed_layer_norm__f16", "fb170b962f33ea43bde6d42f2b0e6ca279e6c1fb40d4047db6d1ddbc2ee9df93", 12, 6, 1, heddle_launch_embed_layer_norm__f16, "rrrrrrrrrrrw"},
       {"embed_layer_norm__f32", "fb0a272237c1e43127265e6da3c68839979689fdb606c14fe294eb600b650552", 12, 6, 1, heddle_launch_embed_layer_norm__f32, "rrrrrrrrrrrw"},
@@ -1230,9 +1160,9 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"int8_bias_residual_layer_norm_quantize__bf16", "df56ece5ed40a0909b738cdb3d96f893452c79c036cf83f4daebf14ff8979179", 7, 2, 3, heddle_launch_int8_bias_residual_layer_norm_quantize__bf16, "rrrrrrw"},
       {"int8_bias_residual_layer_norm_quantize__f16", "c5bce71bb9ae6e514ebad2738fde832a9b03423c90bd8de5174daae1017180df", 7, 2, 3, heddle_launch_int8_bias_residual_layer_norm_quantize__f16, "rrrrrrw"},
       {"int8_bias_residual_layer_norm_quantize__f32", "1732422282310b27277a9b4c82f9f1f98da064e8bf3fafc8e8c30b3d32d12d58", 7, 2, 3, heddle_launch_int8_bias_residual_layer_norm_quantize__f32, "rrrrrrw"},
-      {"int8_bias_silu__bf16", "2b95358bdac49ba2e0b9a4a3d0ad1e94ebfbc8300f3ff7b37dd5cd0c4aa32e9a", 4, 2, 1, heddle_launch_int8_bias_silu__bf16, "rrrw"},
-      {"int8_bias_silu__f16", "2a144701229f0411fdc99b098232f6f4617112ec7abe33744b4ddd64f97b07c9", 4, 2, 1, heddle_launch_int8_bias_silu__f16, "rrrw"},
-      {"int8_bias_silu__f32", "14d0f86bcdf5edf5e4872a099c364a6e7d89690f33893698eca32f8579a2c492", 4, 2, 1, heddle_launch_int8_bias_silu__f32, "rrrw"},
+      {"int8_bias_silu__bf16", "d8ceddd0760af17649e568985933286a9b14301b2608fbba9d6d61c90b69e92b", 4, 2, 1, heddle_launch_int8_bias_silu__bf16, "rrrw"},
+      {"int8_bias_silu__f16", "d1fdf8d53a1669a520e7525b5022f518b3f58e699a244414cfb3db998e93c6f8", 4, 2, 1, heddle_launch_int8_bias_silu__f16, "rrrw"},
+      {"int8_bias_silu__f32", "c1ccef03d12f7d6289c4a121fda6783526f7553624257175d00b41043a1deb83", 4, 2, 1, heddle_launch_int8_bias_silu__f32, "rrrw"},
       {"int8_bias_v_2r4r4__bf16", "69c3d0763c7185eb8022d434dc713f753eaf7108e54e563b6931c2845e8645cf", 4, 4, 1, heddle_launch_int8_bias_v_2r4r4__bf16, "rrrw"},
       {"int8_bias_v_2r4r4__bf16__d64", "3326ba0ca2fc0690b48b64ac9d6673ea8690eaff77316ce8f12acc0420e83752", 4, 4, 1, heddle_launch_int8_bias_v_2r4r4__bf16__d64, "rrrw"},
       {"int8_bias_v_2r4r4__f16", "ba8769896b1c8e6f72cf9db513c8a8529a0709654246986bc3387094184a8956", 4, 4, 1, heddle_launch_int8_bias_v_2r4r4__f16, "rrrw"},
@@ -1280,9 +1210,9 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"int8_matmul_bias_residual__bf16", "8c6786da6831e6fee212172ab8e8508b60904ff6f57b86f1c93f12e56f2973f3", 6, 3, 0, heddle_launch_int8_matmul_bias_residual__bf16, "rrrrrw"},
       {"int8_matmul_bias_residual__f16", "f7d945b7c3533159dc730837b7ea72bcc54156ecdbf4aad35b0a004cdf48cea3", 6, 3, 0, heddle_launch_int8_matmul_bias_residual__f16, "rrrrrw"},
       {"int8_matmul_bias_residual__f32", "4652d1ad258aa75f8ec4683e7238a73fbce6370a9b98bf36e40692f880b37709", 6, 3, 0, heddle_launch_int8_matmul_bias_residual__f32, "rrrrrw"},
-      {"int8_matmul_bias_silu_quantize__bf16", "740d9825543472111cab3e1d01c6edbeada83162902348c41701bb6dc3825f9f", 5, 3, 1, heddle_launch_int8_matmul_bias_silu_quantize__bf16, "rrrrw"},
-      {"int8_matmul_bias_silu_quantize__f16", "619c3bed1d58509aba5baf42f6726c0d84b752405a93be010acf66164b19bf0c", 5, 3, 1, heddle_launch_int8_matmul_bias_silu_quantize__f16, "rrrrw"},
-      {"int8_matmul_bias_silu_quantize__f32", "4ea72d1a12ae322f779e2f8dca14dd06a8781b1a94a3582fd60006a39da01267", 5, 3, 1, heddle_launch_int8_matmul_bias_silu_quantize__f32, "rrrrw"},
+      {"int8_matmul_bias_silu_quantize__bf16", "8eb10dc00c6e2103d5337c02a6fe292e2e8716439764848531634d0c8676c9c0", 5, 3, 1, heddle_launch_int8_matmul_bias_silu_quantize__bf16, "rrrrw"},
+      {"int8_matmul_bias_silu_quantize__f16", "7594721a4b4115f662fa4b181116c7ed2e4fa6cbcc78a0ef90214aa6db5903c0", 5, 3, 1, heddle_launch_int8_matmul_bias_silu_quantize__f16, "rrrrw"},
+      {"int8_matmul_bias_silu_quantize__f32", "68c56eaa83fb539bb721bdf99c4d0393059c20856dab0fc559a6cd2a04d419d4", 5, 3, 1, heddle_launch_int8_matmul_bias_silu_quantize__f32, "rrrrw"},
       {"int8_matmul_col4", "a9dec500eac8a3470dfecbafbc3a0367b993bcddb9a8581fa7118c798fc27259", 3, 3, 0, heddle_launch_int8_matmul_col4, "rrw"},
       {"int8_matmul_col4_qkv", "523a211d083f16b48f9f2739b136f043903c6c0035e6a65527830dbea7848bca", 7, 3, 0, heddle_launch_int8_matmul_col4_qkv, "rrrrwww"},
       {"int8_merge_heads", "bb838f67ad4a60284039ff24474530b6f3d7d9a3110a7581bed95498a2a7335d", 2, 4, 3, heddle_launch_int8_merge_heads, "rw"},
@@ -1310,9 +1240,9 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"int8_row_bias_residual_layer_norm__bf16", "5b33d763303701d492775815b165272cf1277c5fab267429039295bec4cc344a", 8, 2, 2, heddle_launch_int8_row_bias_residual_layer_norm__bf16, "rrrrrrww"},
       {"int8_row_bias_residual_layer_norm__f16", "0c53d0b4daf26024e0140a577cbee0032d48b56cbbbcc9ce9166e61f022f1b8b", 8, 2, 2, heddle_launch_int8_row_bias_residual_layer_norm__f16, "rrrrrrww"},
       {"int8_row_bias_residual_layer_norm__f32", "c1f7bd71878990442bb48727fc2ca45aa55d21218586fecde165e855dc89a5a1", 8, 2, 2, heddle_launch_int8_row_bias_residual_layer_norm__f32, "rrrrrrww"},
-      {"int8_row_bias_silu__bf16", "af8ef98764d974b17e7ee586043abcce2f5fd39573c2db4c4f9c047f54b5b96b", 4, 2, 1, heddle_launch_int8_row_bias_silu__bf16, "rrrw"},
-      {"int8_row_bias_silu__f16", "6e0d52dcfb40c74988322fd5fcdd7e73484fee81b2033a84bf4b229bedeee1bd", 4, 2, 1, heddle_launch_int8_row_bias_silu__f16, "rrrw"},
-      {"int8_row_bias_silu__f32", "804460a8b224d93d259d0abc9f608746d546abbcc6339c4cbf61bb0a45d05171", 4, 2, 1, heddle_launch_int8_row_bias_silu__f32, "rrrw"},
+      {"int8_row_bias_silu__bf16", "5b9742995d15581a992866860735c128d1ec3a1b1ae42073ac5800f52b28ca71", 4, 2, 1, heddle_launch_int8_row_bias_silu__bf16, "rrrw"},
+      {"int8_row_bias_silu__f16", "e331dda293747f0381bd14d468f2ffcccfcae86d76af36769dbdba0525f84b3d", 4, 2, 1, heddle_launch_int8_row_bias_silu__f16, "rrrw"},
+      {"int8_row_bias_silu__f32", "6521609b79b5d8882053092008dc5de6bb95053f5501760d85cdcb6d84007e90", 4, 2, 1, heddle_launch_int8_row_bias_silu__f32, "rrrw"},
       {"int8_row_bias_v__bf16", "29f3a666b24fa2d334d965498df5ba4689d9a22a259fb756ccbe4dba65971929", 6, 5, 1, heddle_launch_int8_row_bias_v__bf16, "rrrrrw"},
       {"int8_row_bias_v__f16", "f077c22cdf878fa4ba99a437c359564e19115ae7a24a17b05daf102b8786db23", 6, 5, 1, heddle_launch_int8_row_bias_v__f16, "rrrrrw"},
       {"int8_row_bias_v__f32", "556c54a9bf9a986b517cff497a9af32834630a9ace8faf7a7c7973dc1f86f0e7", 6, 5, 1, heddle_launch_int8_row_bias_v__f32, "rrrrrw"},
@@ -1320,8 +1250,8 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"int8_row_layer_norm__f16", "30e5f02107b78d8b2c0806fa2c2d20269be8be30d89ddfbc090835dd10b66226", 4, 2, 2, heddle_launch_int8_row_layer_norm__f16, "rrrw"},
       {"int8_row_layer_norm__f32", "e4677926e303492c59a740858ee8137f92304afd532d5984f2fea4327bf44ee3", 4, 2, 2, heddle_launch_int8_row_layer_norm__f32, "rrrw"},
       {"int8_row_merge_heads_pack", "c96d37c493d234ca73a75803ec5e1250d22fd5e76b56c2e1d11e93d28d92010a", 4, 5, 3, heddle_launch_int8_row_merge_heads_pack, "rrrw"},
-      {"int8_row_softmax", "b5aece0f3be13a89f7c568eea2bd257a8f8ae744d5718863b182ae95018af572", 3, 4, 4, heddle_launch_int8_row_softmax, "rrw"},
-      {"int8_row_softmax_pairs", "f75ad8e40615591c90fb60647e1c718b984a666530e57d3ba38892d252b82775", 4, 4, 4, heddle_launch_int8_row_softmax_pairs, "rrrw"},
+      {"int8_row_softmax", "11c17317130d52391bf72fa6cee35df2f8f956da5b372c6ac935b228e6228355", 3, 4, 4, heddle_launch_int8_row_softmax, "rrw"},
+      {"int8_row_softmax_pairs", "89a4560cc51703421fc56b9a2d6db47dfbb2f38942a59b38b97630e44ce3d75c", 4, 4, 4, heddle_launch_int8_row_softmax_pairs, "rrrw"},
       {"int8_rows_matmul__bf16", "1857fd8a9b98c883016c9c6f70bf8382716ff5eedf6e70469a1218c2eafd54bd", 5, 3, 0, heddle_launch_int8_rows_matmul__bf16, "rrrrw"},
       {"int8_rows_matmul__f16", "b154a12d15021104e3f88e9c3628bb18372c4ea63730713ab5ea256674762dd0", 5, 3, 0, heddle_launch_int8_rows_matmul__f16, "rrrrw"},
       {"int8_rows_matmul__f32", "0f0c60a84b2bb3df5c6cbfbb98705083c93d5b58c3ea0e4881433fa88ddc4a4f", 5, 3, 0, heddle_launch_int8_rows_matmul__f32, "rrrrw"},
@@ -1334,14 +1264,13 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"int8_rows_matmul_residual__bf16", "b010cf1432b8f4d5923ce89a9091da7cda95d0e44c179457be8bac9bf4156f74", 6, 3, 0, heddle_launch_int8_rows_matmul_residual__bf16, "rrrrrw"},
       {"int8_rows_matmul_residual__f16", "e7ce4e6a869876e85a90a7cec4677a31616e5420c3d5fee081b1d92bf9d810bc", 6, 3, 0, heddle_launch_int8_rows_matmul_residual__f16, "rrrrrw"},
       {"int8_rows_matmul_residual__f32", "097acf4b71406622bc6b32dd622679d7980af1d377f0b19a99308b6f47554155", 6, 3, 0, heddle_launch_int8_rows_matmul_residual__f32, "rrrrrw"},
-      {"int8_rows_matmul_swiglu__bf16", "88dc83b4156a363883b1095329cf18a09e6ab373b22abb9204695121712ea449", 7, 3, 0, heddle_launch_int8_rows_matmul_swiglu__bf16, "rrrrrrw"},
-      {"int8_rows_matmul_swiglu__f16", "f16782d27fc329b626410a533711987b151cae5b98499a8e1d4d5c351469fde4", 7, 3, 0, heddle_launch_int8_rows_matmul_swiglu__f16, "rrrrrrw"},
+      {"int8_rows_matmul_swiglu__bf16", "371b4ad6ddc22f957fefa65799b12ea9be3a8731fdc3865774f1a3f7d7f0a3a4", 7, 3, 0, heddle_launch_int8_rows_matmul_swiglu__bf16, "rrrrrrw"},
+      {"int8_rows_matmul_swiglu__f16", "4b4b0c822e7691031a340f3a85789d5fcc522825e76dd1da365662fd03136a5c", 7, 3, 0, heddle_launch_int8_rows_matmul_swiglu__f16, "rrrrrrw"},
       {"int8_rows_matmul_swiglu__f32", "8401eedb82c2b09e924755a687d098feebbae9c491fe14cdcc35cca6740bc617", 7, 3, 0, heddle_launch_int8_rows_matmul_swiglu__f32, "rrrrrrw"},
       {"int8_scores_2r4r4", "fc3c03d230a1e502771b436f6ebdb0406bf27b387f0e6851477e0f915a4c142d", 3, 5, 0, heddle_launch_int8_scores_2r4r4, "rrw"},
       {"int8_scores_col4", "e2b79048753b1cddb7c62aa5c1ed1863ab0b25bed1135ff3e19f383b73b831bb", 3, 5, 0, heddle_launch_int8_scores_col4, "rrw"},
-      {"int8_softmax", "78adcc3058d4e5588609a968d847e08ef7362e870caec349e8cd2bc711961c65", 3, 4, 4, heddle_launch_int8_softmax, "rrw"},
-      {"int8_softmax_added", "03b4ca90cf3b2c07b68fecdb4d6bc7960beb235884679fcb22550e8a735d9375", 4, 4, 6, heddle_launch_int8_softmax_added, "rrrw"},
-      {"int8_softmax_pairs", "406f160f71adb52edb2106ffbc00bf2608a86aeaa8b618c971902972d01870f5", 4, 4, 4, heddle_launch_int8_softmax_pairs, "rrrw"},
+      {"int8_softmax", "418bffc852cb325e150d7c6f1012002df8b1ef777d2377a2de9669d4b8d1290a", 3, 4, 4, heddle_launch_int8_softmax, "rrw"},
+      {"int8_softmax_pairs", "c8154da4d57b529ed05dcc2fc52f9a25066714382f23e2c8bfcf066528066a5a", 4, 4, 4, heddle_launch_int8_softmax_pairs, "rrrw"},
       {"int8_weight_matmul__bf16", "9c1c2fe43fab2fe7d169b1888e17321430e089304f939c64372b199cb8146982", 4, 3, 0, heddle_launch_int8_weight_matmul__bf16, "rrrw"},
       {"int8_weight_matmul__f16", "8bb7fe7a3e2aae24bec7e3af755e568404bd3ed47b11c239b4953ecfe5b181c5", 4, 3, 0, heddle_launch_int8_weight_matmul__f16, "rrrw"},
       {"int8_weight_matmul__f32", "56716034af3bf352fa38758068816e290a5d4a9b2fd73d43b3011aa17ed65156", 4, 3, 0, heddle_launch_int8_weight_matmul__f32, "rrrw"},
@@ -1354,8 +1283,8 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"int8_weight_matmul_residual__bf16", "b4a8038cb4e8c8e7a93dcfcc0bd6e1f35e6f9a6817faca1caf731f423624cd26", 5, 3, 0, heddle_launch_int8_weight_matmul_residual__bf16, "rrrrw"},
       {"int8_weight_matmul_residual__f16", "8ed55e0a6d72b557e50da138343f09cc817af8f0224c939541ddd27dd4ea9bc1", 5, 3, 0, heddle_launch_int8_weight_matmul_residual__f16, "rrrrw"},
       {"int8_weight_matmul_residual__f32", "1f09284eec6992e631d9dd9fb28965e2ea1390f1cb5b3f0a26481c5cc10c28be", 5, 3, 0, heddle_launch_int8_weight_matmul_residual__f32, "rrrrw"},
-      {"int8_weight_matmul_swiglu__bf16", "aa54d2ecb367cd7cde0fc53fae415dd24495034bbf01dd53f330a79037408d3a", 6, 3, 0, heddle_launch_int8_weight_matmul_swiglu__bf16, "rrrrrw"},
-      {"int8_weight_matmul_swiglu__f16", "ee7824437efd4d7984c096b667d5791bb4ce0fe7febc71cb48b71ea27ed1f49d", 6, 3, 0, heddle_launch_int8_weight_matmul_swiglu__f16, "rrrrrw"},
+      {"int8_weight_matmul_swiglu__bf16", "8fd5456f8b5d862685c3a02ba7563ee77ff2719cf1588f81c0c9b43060a25003", 6, 3, 0, heddle_launch_int8_weight_matmul_swiglu__bf16, "rrrrrw"},
+      {"int8_weight_matmul_swiglu__f16", "0ae5b728e541fcc87e71463fc0c51e7711b1a3ce3d9b0440e9de987921777dfc", 6, 3, 0, heddle_launch_int8_weight_matmul_swiglu__f16, "rrrrrw"},
       {"int8_weight_matmul_swiglu__f32", "c1f81e4261b2ddd4a2af166a89f87fe18472eab4d9b1fc8a20331888b7e32d8d", 6, 3, 0, heddle_launch_int8_weight_matmul_swiglu__f32, "rrrrrw"},
       {"kv_bias_split_heads__bf16", "50000497aae57cd925738f7883f63ec1ef2171fa1b4fc148089b3ea8fafb3dd3", 6, 4, 0, heddle_launch_kv_bias_split_heads__bf16, "rrrrww"},
       {"kv_bias_split_heads__f16", "bf6074e24b3c893a89eee4ef546bb34208cec7d1666a03f1e64e14968b27e097", 6, 4, 0, heddle_launch_kv_bias_split_heads__f16, "rrrrww"},
@@ -1375,30 +1304,24 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"layer_norm_to_int8_col32__bf16", "4acbf764d7b8f9caef46f39043bc00614a7cdf3df763a797a67218bdd7f1c8b8", 4, 2, 2, heddle_launch_layer_norm_to_int8_col32__bf16, "rrrw"},
       {"layer_norm_to_int8_col32__f16", "b81a65c7fc373e05eb41961e1c013fc11af07f8db3c8adc3d025629243ef6004", 4, 2, 2, heddle_launch_layer_norm_to_int8_col32__f16, "rrrw"},
       {"layer_norm_to_int8_col32__f32", "04c5da0fb44d6313f9ca684ac156d22093f324bd0b4042ac7e2c8a5c75bdeb48", 4, 2, 2, heddle_launch_layer_norm_to_int8_col32__f32, "rrrw"},
-      {"llama_beams_softmax__bf16", "892ccbd5ec0fd3f12f41b698743d420576b05b53fa0cc2ddb53d1a0d00306f47", 5, 4, 1, heddle_launch_llama_beams_softmax__bf16, "rrrrw"},
-      {"llama_beams_softmax__f16", "6924e6859342e278f9543e78808740bf9a14fd25a7360b8fd318f0cd0b896c84", 5, 4, 1, heddle_launch_llama_beams_softmax__f16, "rrrrw"},
+      {"llama_beams_softmax__bf16", "650697990ddd99c6193cc67ef090ff9dc70d786746f49c0d55fa3a932d062601", 5, 4, 1, heddle_launch_llama_beams_softmax__bf16, "rrrrw"},
+      {"llama_beams_softmax__f16", "849a9c4c344f5909ec4d4c3120796aedcb07430c5e0b918af1582e643c42f7cc", 5, 4, 1, heddle_launch_llama_beams_softmax__f16, "rrrrw"},
       {"llama_beams_softmax__f32", "4445c9b103789f8706200e520488759a699f5d1fc85831da3b94989a06e5d300", 5, 4, 1, heddle_launch_llama_beams_softmax__f32, "rrrrw"},
-      {"llama_beams_softmax_f32", "4934a96c4c3bbee421e6faeaeb078b8100b9416504d52a00046c5fe7076031dc", 5, 4, 1, heddle_launch_llama_beams_softmax_f32, "rrrrw"},
-      {"llama_beams_window_softmax__bf16", "c9a19090955b86200b1911784d822ffa22ea9b4a8be83c3df22f68a089b75c60", 5, 4, 2, heddle_launch_llama_beams_window_softmax__bf16, "rrrrw"},
-      {"llama_beams_window_softmax__f16", "bba8b4416f1cbced45410c6a4c15ebc21a1978b7bff690899300f55c1d664715", 5, 4, 2, heddle_launch_llama_beams_window_softmax__f16, "rrrrw"},
+      {"llama_beams_window_softmax__bf16", "7d4d174734559bcba221162566eb424b7c8a5458cc9912bf727c621e21c672c9", 5, 4, 2, heddle_launch_llama_beams_window_softmax__bf16, "rrrrw"},
+      {"llama_beams_window_softmax__f16", "2da30bab4f77d45fba4a3a9b2e496e714c6e4d9ed0c6035f199a320c790615ee", 5, 4, 2, heddle_launch_llama_beams_window_softmax__f16, "rrrrw"},
       {"llama_beams_window_softmax__f32", "440d1b2c8a799b6b82ce5ce4e3577a80befd610e7575e130ff54f3501f791cf5", 5, 4, 2, heddle_launch_llama_beams_window_softmax__f32, "rrrrw"},
-      {"llama_beams_window_softmax_f32", "809ff613743531757cd477d0562685ddbfae0b739a11e66a722722ebc0c2a8f8", 5, 4, 2, heddle_launch_llama_beams_window_softmax_f32, "rrrrw"},
-      {"llama_prompt_softmax__bf16", "cfbf712757b0571f67ca875cf5867675e6234dfc13a0c423a5cb7d81d532884f", 3, 4, 1, heddle_launch_llama_prompt_softmax__bf16, "rrw"},
-      {"llama_prompt_softmax__f16", "a423dbc34b524b04f55d1b5bc18ce8fe185e41a1dd1b299ad8515b8fc96c7897", 3, 4, 1, heddle_launch_llama_prompt_softmax__f16, "rrw"},
+      {"llama_prompt_softmax__bf16", "7801422993bb62b5e590eb4ba9cf8fcec937cf32162b1f3f2b92e0ee8033d9da", 3, 4, 1, heddle_launch_llama_prompt_softmax__bf16, "rrw"},
+      {"llama_prompt_softmax__f16", "7a313c1df67c3c523065eecfc6c2e18c27bbce2a9750af1f58c995bb44dbd623", 3, 4, 1, heddle_launch_llama_prompt_softmax__f16, "rrw"},
       {"llama_prompt_softmax__f32", "a4346b1dcd0e38f46cb8a269221dc2b189a4ebf5ef70685fdb94175063df44c9", 3, 4, 1, heddle_launch_llama_prompt_softmax__f32, "rrw"},
-      {"llama_prompt_softmax_f32", "8b91072433c2db2d0f8a658c0d62c84a22e935b56ceb16090b3f6045171bcf82", 3, 4, 1, heddle_launch_llama_prompt_softmax_f32, "rrw"},
-      {"llama_prompt_window_softmax__bf16", "4110752c6dcdc3c155d961ec5cd341fce792a5f1586a301cde833cb1fa8e1809", 3, 4, 2, heddle_launch_llama_prompt_window_softmax__bf16, "rrw"},
-      {"llama_prompt_window_softmax__f16", "2e81264ff474c113e565b03e120177b09af5928e2d2d5e2db1d6da82c510ea07", 3, 4, 2, heddle_launch_llama_prompt_window_softmax__f16, "rrw"},
+      {"llama_prompt_window_softmax__bf16", "d1d7617b5e6881a972790afc2fe1a12e7ea73a4c21f464be809599cf7ad2a713", 3, 4, 2, heddle_launch_llama_prompt_window_softmax__bf16, "rrw"},
+      {"llama_prompt_window_softmax__f16", "07469355b1f96e496196a63308d1adbe80ae532e25ec221f897181f24dedfd67", 3, 4, 2, heddle_launch_llama_prompt_window_softmax__f16, "rrw"},
       {"llama_prompt_window_softmax__f32", "5bb269a133a928ba8fcaedf3b09e8072f762fff47102805be7ff11dfcc27ab4e", 3, 4, 2, heddle_launch_llama_prompt_window_softmax__f32, "rrw"},
-      {"llama_prompt_window_softmax_f32", "b2aa078256940a626198f13e88ada219b44404dca4fee120a145b9e2b3463ccd", 3, 4, 2, heddle_launch_llama_prompt_window_softmax_f32, "rrw"},
-      {"llama_step_softmax__bf16", "93a727a2b259e73da7f9bb8a125b95b990f56add5502b3097709a340f8ff6048", 3, 3, 1, heddle_launch_llama_step_softmax__bf16, "rrw"},
-      {"llama_step_softmax__f16", "21f3f3eb4f35410e077bab0dd4f173d831c7bc42bb7051580f241fb4e6a6ccc2", 3, 3, 1, heddle_launch_llama_step_softmax__f16, "rrw"},
+      {"llama_step_softmax__bf16", "ddee80532f6d92883fa41b09fbbc9f9900dea3b04ae1792941916f79ed294a90", 3, 3, 1, heddle_launch_llama_step_softmax__bf16, "rrw"},
+      {"llama_step_softmax__f16", "21fac206da32fc967c5a681b1b0eb0949e73b27c7391df7bc7001133e86f3640", 3, 3, 1, heddle_launch_llama_step_softmax__f16, "rrw"},
       {"llama_step_softmax__f32", "2a4efb83b299cfd71a940a020a3895156c385ea4a9b2404ddc5a827ebbcdbae7", 3, 3, 1, heddle_launch_llama_step_softmax__f32, "rrw"},
-      {"llama_step_softmax_f32", "f29f01ad6f491a8c94736ce70fb5ce676a871fae8195d8fcfbf16fd662215809", 3, 3, 1, heddle_launch_llama_step_softmax_f32, "rrw"},
-      {"llama_step_window_softmax__bf16", "4b4a550c76abd6238ae4d8243144aeb78a24ef63d3432e59220f74e0cf53ae17", 3, 3, 2, heddle_launch_llama_step_window_softmax__bf16, "rrw"},
-      {"llama_step_window_softmax__f16", "21011f2e2b8a199f6e3170563922f1c17ec802aa19c49b2431419890341a953b", 3, 3, 2, heddle_launch_llama_step_window_softmax__f16, "rrw"},
+      {"llama_step_window_softmax__bf16", "b4c342e4585a162fdc92479970c2f1ec5ebbeffccddd61b44a575c15d31dfb01", 3, 3, 2, heddle_launch_llama_step_window_softmax__bf16, "rrw"},
+      {"llama_step_window_softmax__f16", "4b4deea638b6ae0303279e1bf8f33ad5f23076271849fdc6732d8d3766a106e3", 3, 3, 2, heddle_launch_llama_step_window_softmax__f16, "rrw"},
       {"llama_step_window_softmax__f32", "2fda1acd0a0c9f6a500c76c185f00b74a5565e937129381eb9ccd99a1f7c890f", 3, 3, 2, heddle_launch_llama_step_window_softmax__f32, "rrw"},
-      {"llama_step_window_softmax_f32", "35ea84ef8a1d071ae8c860ab7967612d7bd64410af941b7aac1b7605ee232d39", 3, 3, 2, heddle_launch_llama_step_window_softmax_f32, "rrw"},
       {"locate_rows", "bb25da4f95301acdf34dabe9e2f027a0ccb9154c02da763039c30fa8caa024d1", 4, 2, 0, heddle_launch_locate_rows, "rrww"},
       {"log_softmax__bf16", "553e226ee8a69cce6b97837409394af5d66b83f5045b9dc96d35e46078245afe", 2, 2, 0, heddle_launch_log_softmax__bf16, "rw"},
       {"log_softmax__f16", "6de1e2c79983be87bab45b19881b1a55022a24085fe72d0f0f43b8d775d48262", 2, 2, 0, heddle_launch_log_softmax__f16, "rw"},
@@ -1407,9 +1330,6 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"magnitude_histogram__f16", "ba853c8d95a64cb836776ca10a98341e20585e1bcc1c1782b402127a4ccdbc5e", 2, 3, 1, heddle_launch_magnitude_histogram__f16, "rw"},
       {"magnitude_histogram__f32", "3629ef0b9f3b21d644b631ec8e2865e25316ad48e76d3cbb59794bbfd3cdaf12", 2, 3, 1, heddle_launch_magnitude_histogram__f32, "rw"},
       {"mark_seen", "85b82ffee913be9cbf245db4bc2a3383a34715f14140456dbdff7689935ecec5", 3, 2, 0, heddle_launch_mark_seen, "rrw"},
-      {"mask_added__bf16", "ef7c8ceca52c8d7c549bfbd420e37545a08d143432619abe50d9cdb175304f7c", 4, 4, 1, heddle_launch_mask_added__bf16, "rrrw"},
-      {"mask_added__f16", "293105c2edce47eaf9a6b15186b5852c2ef22151d2c13af89cdc930b1c1ea422", 4, 4, 1, heddle_launch_mask_added__f16, "rrrw"},
-      {"mask_added__f32", "5e4e25db35e7d832bbba5addc9141b9dbfbecabf54f01b65e09d263053f376ae", 4, 4, 1, heddle_launch_mask_added__f32, "rrrw"},
       {"mask_beams__bf16", "3fdaf3ebfb793c9b854bd2bed02361f2aa10a23cc7c46ef1d6de40c47d6caa87", 5, 4, 0, heddle_launch_mask_beams__bf16, "rrrrw"},
       {"mask_beams__f16", "4f1c2af96e6744d8d8970270b8f4d8e9bcd828c9f7a01946300cac3272d43bff", 5, 4, 0, heddle_launch_mask_beams__f16, "rrrrw"},
       {"mask_beams__f32", "ca02dc8edce411e382f616d358fa4c370c09494a4d5c049c30e2e1409ff8b487", 5, 4, 0, heddle_launch_mask_beams__f32, "rrrrw"},
@@ -1431,12 +1351,12 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"mask_places_window__bf16", "ab8d1688c276bae25b4f73ecc2ec12658b8965c5582eff83923f3927b222e2b0", 3, 3, 1, heddle_launch_mask_places_window__bf16, "rrw"},
       {"mask_places_window__f16", "fc69596f625d65b99b0e14e0d32adf94d47196d4376454880d27485f6f983183", 3, 3, 1, heddle_launch_mask_places_window__f16, "rrw"},
       {"mask_places_window__f32", "77bae7a721a7a63a9591ca01f60f6e11d0962dd1a0cdcc0ac054395652ad58cd", 3, 3, 1, heddle_launch_mask_places_window__f32, "rrw"},
-      {"mask_scores__bf16", "78f69766ceb265956cc6ce37637821ed3297bcf36e6e7048fc41fbe78851a4a6", 3, 4, 0, heddle_launch_mask_scores__bf16, "rrw"},
-      {"mask_scores__f16", "e44c9c8bda92a266a4f9f59d829ca0dd1d619c58e57210ce129f45ece42181d7", 3, 4, 0, heddle_launch_mask_scores__f16, "rrw"},
-      {"mask_scores__f32", "e5a5ffc8beaeefadb31ca486efb5301ea84f2ab2a793b9f2cd5a1556c53b43fe", 3, 4, 0, heddle_launch_mask_scores__f32, "rrw"},
-      {"mask_steps__bf16", "4a97cfc8b8e9fac381a1991e038a9cb5a445d715f2fe0946bad1b0007bfaf126", 3, 4, 0, heddle_launch_mask_steps__bf16, "rrw"},
-      {"mask_steps__f16", "8c3d0f8e82af7e49652724ba6fd85f6581008f2138638fb60a90dc5a6a7c5c5b", 3, 4, 0, heddle_launch_mask_steps__f16, "rrw"},
-      {"mask_steps__f32", "060d4decb1fbbdedd7350b0d6c0e446ed7d05e91e1c49a219a5550b724d69bbb", 3, 4, 0, heddle_launch_mask_steps__f32, "rrw"},
+      {"mask_scores__bf16", "21575b233d5e730e8f91ea34dde02bae9463242c696caae6a131fe61636455af", 3, 4, 0, heddle_launch_mask_scores__bf16, "rrw"},
+      {"mask_scores__f16", "003e27fd471fbf9491b5ee1e6d2bf01e6fe40b16bbb180a171a21d29cf5499de", 3, 4, 0, heddle_launch_mask_scores__f16, "rrw"},
+      {"mask_scores__f32", "6e9ebf34438d1491cbc9e97f3f1eaf1364f26cac3570277ea70e06de4d307762", 3, 4, 0, heddle_launch_mask_scores__f32, "rrw"},
+      {"mask_steps__bf16", "e993d6f34b6af9f721395ceba1760916b23796e2ef565183b0f2ad0b65578395", 3, 4, 0, heddle_launch_mask_steps__bf16, "rrw"},
+      {"mask_steps__f16", "64e0a5d6de12631597cfbd41af63415d647d65d0ae8634463da0c53fa2154127", 3, 4, 0, heddle_launch_mask_steps__f16, "rrw"},
+      {"mask_steps__f32", "573bb1d5da778e3cb8487903cde72ed5521be9d7b56d6849102e16091a96e0e8", 3, 4, 0, heddle_launch_mask_steps__f32, "rrw"},
       {"matmul_bias__bf16", "8db02549f36f5a9b5b1b066b944a152511b8ffa7b46397ae01040773d0313cee", 4, 3, 0, heddle_launch_matmul_bias__bf16, "rrrw"},
       {"matmul_bias__f16", "ed6fd4b645ec7f9196b210de9d9a0fa87336bd46f0323f2bf1335c7f7e2d5e89", 4, 3, 0, heddle_launch_matmul_bias__f16, "rrrw"},
       {"matmul_bias__f32", "3116fe0eb5a1c4d1c162960152b1feb28d944c531c6738b4c43db925b8364f72", 4, 3, 0, heddle_launch_matmul_bias__f32, "rrrw"},
@@ -1455,8 +1375,8 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"matmul_bias_residual__bf16", "38a598070958b303403b19b497e6f1f93e4a6727af756ec5fdf6cfd2a1dccf7a", 5, 3, 0, heddle_launch_matmul_bias_residual__bf16, "rrrrw"},
       {"matmul_bias_residual__f16", "9233f26aaf6392c2ca5d35e29b077b8475d97d45564ea5e0800bb94bdcb35d81", 5, 3, 0, heddle_launch_matmul_bias_residual__f16, "rrrrw"},
       {"matmul_bias_residual__f32", "312c3534108ea850def33c1643d2220bacbbcf2d93d7ef8906a5a1fbf1891af0", 5, 3, 0, heddle_launch_matmul_bias_residual__f32, "rrrrw"},
-      {"matmul_bias_silu__bf16", "31cd35600d3a1f7454a98674d449e57dadacda4842ea6fa76964124a6626bca6", 4, 3, 0, heddle_launch_matmul_bias_silu__bf16, "rrrw"},
-      {"matmul_bias_silu__f16", "ba3a83c9a077d6f8f1b6460023727e41193e5a9e40c4ceff3fae76e7e10c0f97", 4, 3, 0, heddle_launch_matmul_bias_silu__f16, "rrrw"},
+      {"matmul_bias_silu__bf16", "1ef6e0d75e140c05868604e5154419e82e66a84da65ffcbe4778539fcae562eb", 4, 3, 0, heddle_launch_matmul_bias_silu__bf16, "rrrw"},
+      {"matmul_bias_silu__f16", "72a1fbb52a79cf7da7649d0f6096d66bb3a47101fc0117bf5b5e4f797aae245c", 4, 3, 0, heddle_launch_matmul_bias_silu__f16, "rrrw"},
       {"matmul_bias_silu__f32", "a42413cea92bd461807349d289bc37f841e02d677e69be98561eb029c19d5b33", 4, 3, 0, heddle_launch_matmul_bias_silu__f32, "rrrw"},
       {"matmul_cast_f32__bf16", "9af5e2cc8a6fc6797482ddfcd2f0032507b7b8de633a18c46f28e9157a720a78", 3, 3, 0, heddle_launch_matmul_cast_f32__bf16, "rrw"},
       {"matmul_cast_f32__f16", "b8d6dd67f1ea5272d75f92f703277f94a908ed3fd53eae22b8caea1fe0b0318b", 3, 3, 0, heddle_launch_matmul_cast_f32__f16, "rrw"},
@@ -1464,8 +1384,8 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"matmul_residual__bf16", "55d28bbcd70e61f0d32a0fbb12d99cf95ed8682ee6daf8a60ddae9d38aefdaf7", 4, 3, 0, heddle_launch_matmul_residual__bf16, "rrrw"},
       {"matmul_residual__f16", "c793dc312184260629064e925ee5cf08bfbd5645aa15d6ac91adf84553764218", 4, 3, 0, heddle_launch_matmul_residual__f16, "rrrw"},
       {"matmul_residual__f32", "fea166a01eca6337dec44590d23f113abeef6d75816c3ed72b61c7aa11635f1c", 4, 3, 0, heddle_launch_matmul_residual__f32, "rrrw"},
-      {"matmul_swiglu__bf16", "c631e95c5e1feff4718693ddeb6011a34d5fb2fcbb310a4436a19a20ec452ab6", 4, 3, 0, heddle_launch_matmul_swiglu__bf16, "rrrw"},
-      {"matmul_swiglu__f16", "0e46ce2009116bbe190219c65bbb63192131c1565fac894366cded97e2db2ea0", 4, 3, 0, heddle_launch_matmul_swiglu__f16, "rrrw"},
+      {"matmul_swiglu__bf16", "f3693c24336292f4bca098a2d43ec6eec4fe12ef45206424387addb751c8481f", 4, 3, 0, heddle_launch_matmul_swiglu__bf16, "rrrw"},
+      {"matmul_swiglu__f16", "c75904aa40e2183159b20234f5b3f8e869167c14bb3db51f67a2e472431806c7", 4, 3, 0, heddle_launch_matmul_swiglu__f16, "rrrw"},
       {"matmul_swiglu__f32", "72e3c0b6604991a1f3046da4189b6a0906c16e11e2b8bd6c48c3e9b159be79a2", 4, 3, 0, heddle_launch_matmul_swiglu__f32, "rrrw"},
       {"mean_tokens__bf16", "f1e82f4eb8dffd542f9156d43feadc7bb64fabe23ebae82281587f5f6c027095", 3, 3, 0, heddle_launch_mean_tokens__bf16, "rrw"},
       {"mean_tokens__f16", "ed53a01d48422f5d76dbf8195295571c876c7e88726c2fe7310ad3550f2144eb", 3, 3, 0, heddle_launch_mean_tokens__f16, "rrw"},
@@ -1480,10 +1400,9 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"next_places", "61c7e6b9289ffb453aa5fb09bf35b4d7a2faa8f5b84ac18b222881aa0cd83882", 3, 1, 0, heddle_launch_next_places, "rrw"},
       {"next_step", "755b750254502b018fbad4127fac3b303c2b8d164fff8efc448e0ccf04af82dd", 2, 1, 0, heddle_launch_next_step, "rw"},
       {"pack_integers", "bd1d4da79839ab5b0793b2860888df4d8e190b083dacf5c6c0ac4302b30afacf", 4, 4, 0, heddle_launch_pack_integers, "rrrw"},
-      {"pack_quantize_rows__bf16", "429aa3b3baef26fab923712cf61b9f172e84ce53ef9d5d2cc778dd5862496f5c", 5, 4, 0, heddle_launch_pack_quantize_rows__bf16, "rrrww"},
-      {"pack_quantize_rows__f16", "5538693feeced19f5836adabb873d1aaf83fc86a7be30225c01cd13e6a92d658", 5, 4, 0, heddle_launch_pack_quantize_rows__f16, "rrrww"},
-      {"pack_quantize_rows__f32", "db1e95c110c20ebd3988827f2fb3e6549c8e3dac7b3cbc4c0e42f6f77d3e13c5", 5, 4, 0, heddle_launch_pack_quantize_rows__f32, "rrrww"},
-      {"pack_quantize_rows_f32", "9db93ec146773d0fc9a0b78430d1fb61b19b8d2a19ec8e25117f7eed0a0be1d7", 5, 4, 0, heddle_launch_pack_quantize_rows_f32, "rrrww"},
+      {"pack_quantize_rows__bf16", "6613d6b3dbfd0cc817f3101bdd719ea7609c906ce6c65edd8d0ad454053d34ea", 5, 4, 0, heddle_launch_pack_quantize_rows__bf16, "rrrww"},
+      {"pack_quantize_rows__f16", "6550eb745c0ebbeb0113abed3472142d2c1af1419f13af165ec0521cef8e8a18", 5, 4, 0, heddle_launch_pack_quantize_rows__f16, "rrrww"},
+      {"pack_quantize_rows__f32", "6d2b64039f887893777d93a85fc0950db8a28a16e89560a3dd849e0dbca1c48d", 5, 4, 0, heddle_launch_pack_quantize_rows__f32, "rrrww"},
       {"pack_rows__bf16", "52121a85dfa4c43f776ece74fc06293427fd7b4d1d6b91580422b15c3eafbf28", 4, 4, 0, heddle_launch_pack_rows__bf16, "rrrw"},
       {"pack_rows__f16", "e1116df335e3ce9fa1992dfefce9bb27ea6288e30b041c31ecb3fcaeff14f208", 4, 4, 0, heddle_launch_pack_rows__f16, "rrrw"},
       {"pack_rows__f32", "03bbfb4b915a05ad0e65cdb4512a7b74a9a12c662b66ad3a3efdd5c4e3f424dc", 4, 4, 0, heddle_launch_pack_rows__f32, "rrrw"},
@@ -1520,7 +1439,6 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"past_heads_keys_values__bf16", "8620a1108a56467f78730b0ced5b8bbbf548fc5d0454028d2e87a140bad24e0f", 5, 8, 0, heddle_launch_past_heads_keys_values__bf16, "rrrww"},
       {"past_heads_keys_values__f16", "c61bfb14d98a78517fd5c02c3a7e4b172088a7122bb8017742ba9a3b2e1af37c", 5, 8, 0, heddle_launch_past_heads_keys_values__f16, "rrrww"},
       {"past_heads_keys_values__f32", "fcc82ff62944e996cf1b02517e776112b25d83368686d7eda560acda1d522866", 5, 8, 0, heddle_launch_past_heads_keys_values__f32, "rrrww"},
-      {"past_heads_keys_values_f32", "6e2bd63e2f96cc37f17111f261254885fb791d15ad07cf51d2dabbb9436db945", 5, 8, 0, heddle_launch_past_heads_keys_values_f32, "rrrww"},
       {"peaks__bf16", "7a3c61c1313ff5b07fa4580ba930849cbe8dde64eebb30d97160c1a7359f2ef8", 3, 3, 0, heddle_launch_peaks__bf16, "rww"},
       {"peaks__f16", "87be926bcfc06fe4d2642b5ff31c4380639df86459dced285f89bd4027541052", 3, 3, 0, heddle_launch_peaks__f16, "rww"},
       {"peaks__f32", "cfeaef056bbdcbf691fb45acc08b3275cfb485abd2e4a6443e7d5fe9e53e344d", 3, 3, 0, heddle_launch_peaks__f32, "rww"},
@@ -1581,8 +1499,8 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"rms_norm_int8_weight_matmul_bias__bf16", "51c500149a0708c9c64b17336cc714a4174e42fe76af1529507c5a43123a8cec", 6, 3, 2, heddle_launch_rms_norm_int8_weight_matmul_bias__bf16, "rrrrrw"},
       {"rms_norm_int8_weight_matmul_bias__f16", "25b359aab3f02a2bd0e497511e26df621c1e90a57b14d49c2a6b04621c3750b7", 6, 3, 2, heddle_launch_rms_norm_int8_weight_matmul_bias__f16, "rrrrrw"},
       {"rms_norm_int8_weight_matmul_bias__f32", "447b36f05359addd13845f0dd95c005dccdc8addb30b1ace083025c19d5d0750", 6, 3, 2, heddle_launch_rms_norm_int8_weight_matmul_bias__f32, "rrrrrw"},
-      {"rms_norm_int8_weight_matmul_swiglu__bf16", "4bd6a6c1e23816c59bd8389972017d3834a6ce6838c7e0d299821d9176bf244d", 7, 3, 2, heddle_launch_rms_norm_int8_weight_matmul_swiglu__bf16, "rrrrrrw"},
-      {"rms_norm_int8_weight_matmul_swiglu__f16", "cba0a5ead55aac67be3ef8dfeda9166afd183d0cd04b690c7cf91a3587807d11", 7, 3, 2, heddle_launch_rms_norm_int8_weight_matmul_swiglu__f16, "rrrrrrw"},
+      {"rms_norm_int8_weight_matmul_swiglu__bf16", "c920e626ae21151c8ac61580ad222ac1a30bf74fadc271abca6538048081b05e", 7, 3, 2, heddle_launch_rms_norm_int8_weight_matmul_swiglu__bf16, "rrrrrrw"},
+      {"rms_norm_int8_weight_matmul_swiglu__f16", "a1801b5c89f475905b1d453fc55867f1a9667eda038c93921154800ecf025875", 7, 3, 2, heddle_launch_rms_norm_int8_weight_matmul_swiglu__f16, "rrrrrrw"},
       {"rms_norm_int8_weight_matmul_swiglu__f32", "0853f3a232216254c21e4d8bfba36c2ae457bc1daaad8db8d12dd24ac211e3f6", 7, 3, 2, heddle_launch_rms_norm_int8_weight_matmul_swiglu__f32, "rrrrrrw"},
       {"rms_norm_matmul__bf16", "c7619df62cbd1185708f05129c53792c1248e078cc3139acf3e921eb61c66852", 4, 3, 2, heddle_launch_rms_norm_matmul__bf16, "rrrw"},
       {"rms_norm_matmul__f16", "cb345a8a7c639a939849e0f9e20e95d7e9381b1a4c718beeb8d84f455cf09bda", 4, 3, 2, heddle_launch_rms_norm_matmul__f16, "rrrw"},
@@ -1590,30 +1508,27 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"rms_norm_matmul_bias__bf16", "4cd4fed5c2993f846d98ce432c56e51b20a3d676112c07e5a5cef33c216d6b81", 5, 3, 2, heddle_launch_rms_norm_matmul_bias__bf16, "rrrrw"},
       {"rms_norm_matmul_bias__f16", "de30dbfaa8cc5e83c9af46021b57f319f8c9ae97a4617d301429d8e35caaa0c3", 5, 3, 2, heddle_launch_rms_norm_matmul_bias__f16, "rrrrw"},
       {"rms_norm_matmul_bias__f32", "7eb07c1038da2bf13ade27541ccdb6199712d54a39a0924ff8f9502303735920", 5, 3, 2, heddle_launch_rms_norm_matmul_bias__f32, "rrrrw"},
-      {"rms_norm_matmul_swiglu__bf16", "815f867de6576b3687c14c2c8d0bf585c11d589c15706090e0411c1ac6f94238", 5, 3, 2, heddle_launch_rms_norm_matmul_swiglu__bf16, "rrrrw"},
-      {"rms_norm_matmul_swiglu__f16", "1e4506cdd9ed768d26b8df04eaf324e5059c12241328f7e50ac7436fbcd82fe7", 5, 3, 2, heddle_launch_rms_norm_matmul_swiglu__f16, "rrrrw"},
+      {"rms_norm_matmul_swiglu__bf16", "bcbaa7a1bd8a4486d777f916df40b89a037455f70e5cbcabcb2fcb48b480b408", 5, 3, 2, heddle_launch_rms_norm_matmul_swiglu__bf16, "rrrrw"},
+      {"rms_norm_matmul_swiglu__f16", "ca1364b69e5131f939facffb17d253fa1887e9dddf6d44ad041a038626ec70d4", 5, 3, 2, heddle_launch_rms_norm_matmul_swiglu__f16, "rrrrw"},
       {"rms_norm_matmul_swiglu__f32", "33be751c7cb65a94c1842338b9ab02605002beee0a547e3b1d3d0976142f1fc4", 5, 3, 2, heddle_launch_rms_norm_matmul_swiglu__f32, "rrrrw"},
-      {"rms_norm_quantize_rows__bf16", "a169c5d5c14df858de1d9ec4340473981a3f4cbee079138713e49d7f14f68672", 4, 2, 2, heddle_launch_rms_norm_quantize_rows__bf16, "rrww"},
-      {"rms_norm_quantize_rows__f16", "f102418eec870bdd7184cf301b95759f29d66c138126380e4d17546826c2637e", 4, 2, 2, heddle_launch_rms_norm_quantize_rows__f16, "rrww"},
-      {"rms_norm_quantize_rows__f32", "fe5b3eff71efa98628812ee9dbaea08900d23257882a18f8a2ada7057d478e87", 4, 2, 2, heddle_launch_rms_norm_quantize_rows__f32, "rrww"},
+      {"rms_norm_quantize_rows__bf16", "857b4ee24374e78aeac996d8c033cf4390c0a8b4cf147ddf0c6cd3be8f4f9de2", 4, 2, 2, heddle_launch_rms_norm_quantize_rows__bf16, "rrww"},
+      {"rms_norm_quantize_rows__f16", "c7dd62732228cdc949f7d2c02c095b11896903476f231b9060925d6e7e24071d", 4, 2, 2, heddle_launch_rms_norm_quantize_rows__f16, "rrww"},
+      {"rms_norm_quantize_rows__f32", "01f34f2e2d08a9de1439790992c267aea660b902113d37817a8ba28979cf83d6", 4, 2, 2, heddle_launch_rms_norm_quantize_rows__f32, "rrww"},
       {"rms_norm_rotate_queries_keys__bf16", "e655152340f9a9b9b5f1cfa1bd6cf1b2027e69179e4e1b0e264e6002dbc77616", 9, 6, 3, heddle_launch_rms_norm_rotate_queries_keys__bf16, "rrrrrrrww"},
       {"rms_norm_rotate_queries_keys__f16", "a360693488517f7398970ed9d5818bf1917edf991f4eed6cd6a2c2afd069405c", 9, 6, 3, heddle_launch_rms_norm_rotate_queries_keys__f16, "rrrrrrrww"},
       {"rms_norm_rotate_queries_keys__f32", "afa02b0b09b2ae044508b88b7b7d5027a2b85f19a3d2e20de17d5fdb9e87d4d2", 9, 6, 3, heddle_launch_rms_norm_rotate_queries_keys__f32, "rrrrrrrww"},
-      {"rms_norm_rotate_queries_keys_f32__bf16", "8dddce44635d1b60043097b6faccd9a481ae9093483f66a48d93361c4220e9f2", 9, 6, 3, heddle_launch_rms_norm_rotate_queries_keys_f32__bf16, "rrrrrrrww"},
-      {"rms_norm_rotate_queries_keys_f32__f16", "80dcd9073f0793b2990093aaeada6d4b8ec7c346d4af68636a26ac4a626e9f92", 9, 6, 3, heddle_launch_rms_norm_rotate_queries_keys_f32__f16, "rrrrrrrww"},
-      {"rms_norm_rotate_queries_keys_f32__f32", "4c6f99df3bcf9bd813da10f0bd9a15251ba42faf5945253d2616d5344fe0e2f2", 9, 6, 3, heddle_launch_rms_norm_rotate_queries_keys_f32__f32, "rrrrrrrww"},
       {"rotate_append__bf16", "419ee06b6fa766304a23334c4ea0050736e93ff6fccbe24fa14acc139943a2b6", 12, 9, 2, heddle_launch_rotate_append__bf16, "rrrrrrrrrrww"},
       {"rotate_append__f16", "4a7a7e3ea95be032176d2e841a01b8ecfd86cc8fd5e792e3c758643fb63ff073", 12, 9, 2, heddle_launch_rotate_append__f16, "rrrrrrrrrrww"},
       {"rotate_append__f32", "f5ef639e595e8757dc553a16bc40ecc5a549d1cc05b7ea79f3ae8323160f6ca7", 12, 9, 2, heddle_launch_rotate_append__f32, "rrrrrrrrrrww"},
-      {"rotate_append_places_int8__bf16", "dbb7515ad90c64d090521d4dee87d0c2d38b1a33e77d113c2c4b1eb7bcc4eb43", 12, 7, 2, heddle_launch_rotate_append_places_int8__bf16, "rrrrrrrrwwww"},
-      {"rotate_append_places_int8__f16", "833ad9ac0e5babc60cb44f705accc189072f66ad2fb215b137a6e31f3124567f", 12, 7, 2, heddle_launch_rotate_append_places_int8__f16, "rrrrrrrrwwww"},
-      {"rotate_append_places_int8__f32", "8446e3f310841ce4ab1e7bfbebbf07e0fa7cb67ed0999e67905437285a40fe14", 12, 7, 2, heddle_launch_rotate_append_places_int8__f32, "rrrrrrrrwwww"},
-      {"rotate_append_step_int8__bf16", "764365e731b77deb441de26249d21ab9c28d7808f487f13f99fad0e4b4b0fe3a", 13, 8, 2, heddle_launch_rotate_append_step_int8__bf16, "rrrrrrrrrwwww"},
-      {"rotate_append_step_int8__f16", "f6a495826de907664a4494abbcf0e59a2ee99b1c05a2700ee6ed875dc16b6732", 13, 8, 2, heddle_launch_rotate_append_step_int8__f16, "rrrrrrrrrwwww"},
-      {"rotate_append_step_int8__f32", "1790ccf0375a65226fb501f1344cca5264163b932230479911fe41041716a9a5", 13, 8, 2, heddle_launch_rotate_append_step_int8__f32, "rrrrrrrrrwwww"},
-      {"rotate_append_tokens_int8__bf16", "b29c20ab82415ce2b71f52d218828f481371705c5932393853674b57228fa0ea", 16, 9, 2, heddle_launch_rotate_append_tokens_int8__bf16, "rrrrrrrrrrrrwwww"},
-      {"rotate_append_tokens_int8__f16", "289ff0c7e8fca3db02d73f7a2e9139757070b865b37b6f216ad42264228d2c50", 16, 9, 2, heddle_launch_rotate_append_tokens_int8__f16, "rrrrrrrrrrrrwwww"},
-      {"rotate_append_tokens_int8__f32", "6deabd27bff4f03c19638970e4199bd8999c72e31b03223e54a5d187793ecb4b", 16, 9, 2, heddle_launch_rotate_append_tokens_int8__f32, "rrrrrrrrrrrrwwww"},
+      {"rotate_append_places_int8__bf16", "ddca85e255dfbe66a9fc90d63c7d944f867e2eafc1df9313e3efaa4886fa70f3", 12, 7, 2, heddle_launch_rotate_append_places_int8__bf16, "rrrrrrrrwwww"},
+      {"rotate_append_places_int8__f16", "f545abd36490b7c8c3f7e4f61e1f7eab3476e6d4517dba577a7fb37b0053dcbc", 12, 7, 2, heddle_launch_rotate_append_places_int8__f16, "rrrrrrrrwwww"},
+      {"rotate_append_places_int8__f32", "71a74ea7947e8c5dcfd7e96b9683f6ce39d20a61ad460699fbb7ea4f15bf3831", 12, 7, 2, heddle_launch_rotate_append_places_int8__f32, "rrrrrrrrwwww"},
+      {"rotate_append_step_int8__bf16", "6bce94a90f0d47f0b70e91b578cdbbf32f996af50c77e1373f2d6e301ef99f0b", 13, 8, 2, heddle_launch_rotate_append_step_int8__bf16, "rrrrrrrrrwwww"},
+      {"rotate_append_step_int8__f16", "7cff010b3be5ee6a5ebb0b84adbbed68969743b192ffebac7276e7c633fdd48f", 13, 8, 2, heddle_launch_rotate_append_step_int8__f16, "rrrrrrrrrwwww"},
+      {"rotate_append_step_int8__f32", "034afecd5042a9f334f8e69ec2a535400a51e1153237ba33e481515d989ff46d", 13, 8, 2, heddle_launch_rotate_append_step_int8__f32, "rrrrrrrrrwwww"},
+      {"rotate_append_tokens_int8__bf16", "6d52a1b8f1d269279ec10027de36e30d768e6796010eb281eb43032dacbe263a", 16, 9, 2, heddle_launch_rotate_append_tokens_int8__bf16, "rrrrrrrrrrrrwwww"},
+      {"rotate_append_tokens_int8__f16", "0e1ca6acf374f714effff140717cf4349d9b853563aacdb2c9eee3e401bfc708", 16, 9, 2, heddle_launch_rotate_append_tokens_int8__f16, "rrrrrrrrrrrrwwww"},
+      {"rotate_append_tokens_int8__f32", "73f157b731e31fe043b8498397fdb8c71295f65eb41a4f72db71bb339295df4f", 16, 9, 2, heddle_launch_rotate_append_tokens_int8__f32, "rrrrrrrrrrrrwwww"},
       {"rotate_halves__bf16", "51fc9ec80a1eae15a7ee2ce02a44bbb0543f878946a6c9f195f76fc3cb3a56c8", 5, 5, 0, heddle_launch_rotate_halves__bf16, "rrrrw"},
       {"rotate_halves__f16", "82a7f4153c27b52d144532d29662fb3a7fc65f9990ddada32d06293cc5ffc9f8", 5, 5, 0, heddle_launch_rotate_halves__f16, "rrrrw"},
       {"rotate_halves__f32", "56dd49f93b24ca234ba073325ee3f6b90965e58f24af58488d72baef0495ef87", 5, 5, 0, heddle_launch_rotate_halves__f32, "rrrrw"},
@@ -1651,36 +1566,30 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"scale_channels__bf16", "d5fc12366f0787b2f559720ec521dd5c8d4b40508043d1357603f24ca987519d", 3, 2, 0, heddle_launch_scale_channels__bf16, "rrw"},
       {"scale_channels__f16", "588904b498cc432380cc28c558c0a51baee4f2e8dc58fd0eaf7cb2cc35140762", 3, 2, 0, heddle_launch_scale_channels__f16, "rrw"},
       {"scale_channels__f32", "7db74b7e8666f9cc322afdf4a3466839704797e5ccfcec85eed2c5264c41bde4", 3, 2, 0, heddle_launch_scale_channels__f32, "rrw"},
-      {"scale_mask_added_softmax__bf16", "0edba3fb32b6e8525aa33154090c1339b33ca9ded31b7d8753db76b7ef01af5b", 4, 4, 3, heddle_launch_scale_mask_added_softmax__bf16, "rrrw"},
-      {"scale_mask_added_softmax__f16", "2597d5d0c46dc0e2a0d8e4378403e1bcbefaebbe9a7be456bcd7f1db6b3a2289", 4, 4, 3, heddle_launch_scale_mask_added_softmax__f16, "rrrw"},
-      {"scale_mask_added_softmax__f32", "35e2622021403e8481eafb57a60a42d7f54e9e89292d1734736134e1f47d6a56", 4, 4, 3, heddle_launch_scale_mask_added_softmax__f32, "rrrw"},
-      {"scale_mask_memory_softmax__bf16", "ae7c12cb4931cd5e2723a54e727b273b3c5d7ece1a923af83a06b39129fb56ed", 4, 4, 1, heddle_launch_scale_mask_memory_softmax__bf16, "rrrw"},
-      {"scale_mask_memory_softmax__f16", "6c5d5f526fda479ace683ece1c316f2cdaab28a67c55f1ed28b4adcc2d8c8262", 4, 4, 1, heddle_launch_scale_mask_memory_softmax__f16, "rrrw"},
+      {"scale_mask_memory_softmax__bf16", "c9683cebdfffda93e79e89025442353bdab17a59cf96e468bc2059b469c5658d", 4, 4, 1, heddle_launch_scale_mask_memory_softmax__bf16, "rrrw"},
+      {"scale_mask_memory_softmax__f16", "a92aeabee97447ee764d4cf87c3d26c835532376191015939991144e6ba92545", 4, 4, 1, heddle_launch_scale_mask_memory_softmax__f16, "rrrw"},
       {"scale_mask_memory_softmax__f32", "c7842a3e1201d0be88e208bcb42b7cbbbea3629e09dbe026e8b80fe49384c3ce", 4, 4, 1, heddle_launch_scale_mask_memory_softmax__f32, "rrrw"},
-      {"scale_mask_pairs_softmax__bf16", "16d78e73821ff188cb7c6777e8cd4e61a9ff630827b74b519df3f9260789ae60", 4, 4, 1, heddle_launch_scale_mask_pairs_softmax__bf16, "rrrw"},
-      {"scale_mask_pairs_softmax__f16", "e8ebdb83fb64f48e4219ee22f84b65286f7df265edc75e4ac1ee7fd9aa4b2d68", 4, 4, 1, heddle_launch_scale_mask_pairs_softmax__f16, "rrrw"},
+      {"scale_mask_pairs_softmax__bf16", "19e3f498be4510025f0914bc625368f4b8859acba8bed46e0d67f13c433125c5", 4, 4, 1, heddle_launch_scale_mask_pairs_softmax__bf16, "rrrw"},
+      {"scale_mask_pairs_softmax__f16", "f3862f0b74f4962efad0a50e76cec06a3af2ef8bc47d6474f4dd2400f6411a17", 4, 4, 1, heddle_launch_scale_mask_pairs_softmax__f16, "rrrw"},
       {"scale_mask_pairs_softmax__f32", "3c26666a6a3a95f401bfd2d7b2c6b63df475c0f602fd168eefb9333e7a61598a", 4, 4, 1, heddle_launch_scale_mask_pairs_softmax__f32, "rrrw"},
-      {"scale_mask_softmax__bf16", "0bad2351f96b558a811932db7eaba4f5725bcbb5a799bd83548f9d8c663c94e4", 3, 4, 1, heddle_launch_scale_mask_softmax__bf16, "rrw"},
-      {"scale_mask_softmax__f16", "dc3750a683218539a2c8c96cb9ea96b5ce55271adcbd049f55224b647af4f9a8", 3, 4, 1, heddle_launch_scale_mask_softmax__f16, "rrw"},
+      {"scale_mask_softmax__bf16", "e92019fe4969cfc451c20dfbd76affffe4500f3d6d314d982056b1741e838329", 3, 4, 1, heddle_launch_scale_mask_softmax__bf16, "rrw"},
+      {"scale_mask_softmax__f16", "88c3d2937a0806169dcb569ac0ad7f8f54447adf664e64e6ab04101696c16156", 3, 4, 1, heddle_launch_scale_mask_softmax__f16, "rrw"},
       {"scale_mask_softmax__f32", "fa0ca97ca6171fa6c06de58797c0a72dc895acbdc4814f723691916a8898a3fa", 3, 4, 1, heddle_launch_scale_mask_softmax__f32, "rrw"},
       {"sequence_starts", "44efe5c9208c97ac011a8ee54ecca9d6e962a462c8eb85146f37687e6f983e8a", 2, 2, 0, heddle_launch_sequence_starts, "rw"},
-      {"silu__bf16", "5a6868fe9e9ce607ebd9faf93a5190565b17372e32c760a182db90894f7d34cf", 2, 2, 0, heddle_launch_silu__bf16, "rw"},
-      {"silu__f16", "7c1b8a76dfd79b6620ee578fb6863610410de9449661dda3336e719431aaa9bf", 2, 2, 0, heddle_launch_silu__f16, "rw"},
+      {"silu__bf16", "d94e94d6b1bb1428cf59643e57a40477f39a880d1946c596594ce6ba043bb122", 2, 2, 0, heddle_launch_silu__bf16, "rw"},
+      {"silu__f16", "03f9787c5a9218f41519db0e183cea88eddc7c28c96645e3815c745abda1149e", 2, 2, 0, heddle_launch_silu__f16, "rw"},
       {"silu__f32", "4f7df511d954a23c6a99c7ce4af74b7d5526c1c4235282ac4a2e8d11be787738", 2, 2, 0, heddle_launch_silu__f32, "rw"},
-      {"softmax__bf16", "44ae377de5907eda38845484989fab74f09a1db208cd39d6eaebe4c92e58b168", 2, 2, 0, heddle_launch_softmax__bf16, "rw"},
-      {"softmax__f16", "f7291e2d7044e8eec64ff5df6a1c7ffc8f953b42ceaefaaddec26b7e8f8948ac", 2, 2, 0, heddle_launch_softmax__f16, "rw"},
+      {"softmax__bf16", "50d942d6889b5c51cf222d5a000c92bd8e40f9b392571c2c7fb660964db30bee", 2, 2, 0, heddle_launch_softmax__bf16, "rw"},
+      {"softmax__f16", "63dd66bdb2dc976a31ac2e71f68245ce58987bc53789b07d9f17ee832761a4a6", 2, 2, 0, heddle_launch_softmax__f16, "rw"},
       {"softmax__f32", "a3b78c603c55025323ea66c431aaccbc8e70c61eb19d5de962e0488b915852af", 2, 2, 0, heddle_launch_softmax__f32, "rw"},
-      {"softmax_eps__bf16", "15ce1a0957e2806c6be07739b785773c55f9c204fc1b0beccb9d9f00df3cd5d8", 2, 2, 1, heddle_launch_softmax_eps__bf16, "rw"},
-      {"softmax_eps__f16", "964ff243aebb8c568b96077590827862b2e06167e6d8c895988ca29e21dfc42f", 2, 2, 1, heddle_launch_softmax_eps__f16, "rw"},
-      {"softmax_eps__f32", "3a1912bbb5d3ae1b76365d2aaf754d73d028b1f002480e0f506159d53a20a6bb", 2, 2, 1, heddle_launch_softmax_eps__f32, "rw"},
       {"split_heads__bf16", "7c2dc38641a49af27cd0f5c6ade7282ee429845771282a060f002f51c0a0f7f0", 2, 4, 0, heddle_launch_split_heads__bf16, "rw"},
       {"split_heads__f16", "a3149b4b9c9cefbc8fedc92aaab38e475b8949a11cbfc1eeae3dafbde0981e21", 2, 4, 0, heddle_launch_split_heads__f16, "rw"},
       {"split_heads__f32", "b9341e2e21ce7e42f287ff417823f2d5f141ed85cec3444a7babe27a31d6ee7b", 2, 4, 0, heddle_launch_split_heads__f32, "rw"},
       {"suppress_ends__bf16", "c0eaf7f776eadf1fac008f093bb235e84ca6a7ff1d448e33aa6c26d02bc9caee", 5, 4, 0, heddle_launch_suppress_ends__bf16, "rrrrw"},
       {"suppress_ends__f16", "08617f91967c69c2a36354ccabd3244b1356990c4a057781cd05e960ebd3dc2e", 5, 4, 0, heddle_launch_suppress_ends__f16, "rrrrw"},
       {"suppress_ends__f32", "7fe3b920f1e66e928af0077270a5a9c27c7ea178c8f2c3dcc6f26ed3b810b610", 5, 4, 0, heddle_launch_suppress_ends__f32, "rrrrw"},
-      {"swiglu__bf16", "7e30eccfcdaa09101b2bcfcbf1ed0764ca8c00ce3421f3d337239cd6903155ea", 3, 2, 0, heddle_launch_swiglu__bf16, "rrw"},
-      {"swiglu__f16", "2bcd03acef27d25f3276213fd82e4d8f8a9936d81fed13096259fb7489e4545a", 3, 2, 0, heddle_launch_swiglu__f16, "rrw"},
+      {"swiglu__bf16", "d1697824cc2df5dfe48954dffdc42ea6e1c6ea503077dbacff9fe6ce4e6ba976", 3, 2, 0, heddle_launch_swiglu__bf16, "rrw"},
+      {"swiglu__f16", "3b073452f29b8d0761eb6ca6735b85dc281ea0b10a7a9b9bef6f866a85a54ff0", 3, 2, 0, heddle_launch_swiglu__f16, "rrw"},
       {"swiglu__f32", "1686ec404b515aa8bd21ca60bbc136ab253447fa8806508a560be6415386f0aa", 3, 2, 0, heddle_launch_swiglu__f32, "rrw"},
       {"take__bf16", "90028bffb07f63c5ca60d4d0b0ffd9838c8fcafebac28248101a9778faca2201", 2, 3, 1, heddle_launch_take__bf16, "rw"},
       {"take__f16", "e266ef7ea82a6f45b6db335775caa2832cd17c1933d63747304f46b7bca8c638", 2, 3, 1, heddle_launch_take__f16, "rw"},
@@ -1694,9 +1603,9 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"take_append_tokens_int8__bf16", "5cdeacd81c9b2b40d73e1595969dfb6a96d5d84ea438027c506dfa1f25e03682", 14, 8, 1, heddle_launch_take_append_tokens_int8__bf16, "rrrrrrrrrrwwww"},
       {"take_append_tokens_int8__f16", "8f82f265a36d1a6e620bfd0cd5bea554b9992f35e2e3b570be90929bf33e31fe", 14, 8, 1, heddle_launch_take_append_tokens_int8__f16, "rrrrrrrrrrwwww"},
       {"take_append_tokens_int8__f32", "a8f65da0786b2216d98b8af43d0e95b51ed4140ef73fceb47c3a3f09e587e710", 14, 8, 1, heddle_launch_take_append_tokens_int8__f32, "rrrrrrrrrrwwww"},
-      {"take_range__bf16", "283791840691e97b422de45834ff3baf775a4a0497ef4e5ad1ba6ba6b44b4c3c", 2, 4, 1, heddle_launch_take_range__bf16, "rw"},
-      {"take_range__f16", "8b48fed6e40e93694fbcab9a39ed4961f465b3aec6bbd907c36d578c520d4480", 2, 4, 1, heddle_launch_take_range__f16, "rw"},
-      {"take_range__f32", "035b642fda346dba0e1e4fdb966acef1a7ab77619f799b48b97f83de5519ace8", 2, 4, 1, heddle_launch_take_range__f32, "rw"},
+      {"take_range__bf16", "a383f58e3fe1e8ebbe2c949b02b2fde6ecc497c808b035d50317cf6878dda724", 2, 4, 1, heddle_launch_take_range__bf16, "rw"},
+      {"take_range__f16", "810727b1b24f91977ff0d9343daec50d597e4dcd8bb9ce7715a6f66e65b210c2", 2, 4, 1, heddle_launch_take_range__f16, "rw"},
+      {"take_range__f32", "750ff0522934d15dd114708b843ee6bde36d240b05b8f42d8f53f3073607a9e3", 2, 4, 1, heddle_launch_take_range__f32, "rw"},
       {"take_rms_norm_queries__bf16", "0c1b1028182e18c3ed1dbfef61a461320cbe6adae7276d188d003922bdf4fa18", 3, 4, 2, heddle_launch_take_rms_norm_queries__bf16, "rrw"},
       {"take_rms_norm_queries__f16", "980f8db198f25bbf9c2e78b4cef5d1b867f4527ee961dc79735526cc86cf6af0", 3, 4, 2, heddle_launch_take_rms_norm_queries__f16, "rrw"},
       {"take_rms_norm_queries__f32", "f2fa96240bde124a4cdff1ff65d4804568f041053c5d2329969cf53f32c06334", 3, 4, 2, heddle_launch_take_rms_norm_queries__f32, "rrw"},
@@ -1712,8 +1621,8 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"token_loss__bf16", "5bbd68e43c16d6e6655d903cbd1378aedb2df5eba0baadbca76ef79bdb8e5c04", 3, 2, 0, heddle_launch_token_loss__bf16, "rrw"},
       {"token_loss__f16", "e34fcc2b4fe8956f45e00141991b9423aeaca9cca1c4304662681b086b829823", 3, 2, 0, heddle_launch_token_loss__f16, "rrw"},
       {"token_loss__f32", "f50d1d627c65a26384ae4f98f081d34a805a2b34228ea70e3e07d57b94cf63a3", 3, 2, 0, heddle_launch_token_loss__f32, "rrw"},
-      {"unit_rows__bf16", "9f7cc9a374250a9bb1496fad79a90c88d78394eb83295c63cc88ac3c045923b8", 2, 2, 1, heddle_launch_unit_rows__bf16, "rw"},
-      {"unit_rows__f16", "11522f72e65fe22039977ea7a94a278731831b90e2e5cbd2fd86f89058caaf97", 2, 2, 1, heddle_launch_unit_rows__f16, "rw"},
+      {"unit_rows__bf16", "22b7226ee3d62e38cdcafdedaea42a711050c775d3f1da98e95008707e20b6fc", 2, 2, 1, heddle_launch_unit_rows__bf16, "rw"},
+      {"unit_rows__f16", "4bb5ef5bb2c88fd17cdfa088cd41eae1dafd4b39614021cdb17abc405b902236", 2, 2, 1, heddle_launch_unit_rows__f16, "rw"},
       {"unit_rows__f32", "d668cd1faa228772932aa7130cdf765817b667b6fedba292e48323b0ef013cfe", 2, 2, 1, heddle_launch_unit_rows__f32, "rw"},
       {"unpack_first_row__bf16", "c21a9f85fdfa6281599f15fe9e7035d8aa725a2180e661776ac99d37f09d6968", 4, 3, 0, heddle_launch_unpack_first_row__bf16, "rrrw"},
       {"unpack_first_row__f16", "6dfd5ad15b5e2a78375ed8b4c16c22a7a89b4a7e7bf7938ff84bfbba16010ad9", 4, 3, 0, heddle_launch_unpack_first_row__f16, "rrrw"},
@@ -1731,7 +1640,6 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"unpack_split_heads__bf16", "4093058ec71f9066406cc61d5fe35205698be9ad6711623489b91e8175f2a9d0", 4, 5, 0, heddle_launch_unpack_split_heads__bf16, "rrrw"},
       {"unpack_split_heads__f16", "193a4a0da5d78ecb0221d63fee20c203325b0f8463c70468c99291a109707937", 4, 5, 0, heddle_launch_unpack_split_heads__f16, "rrrw"},
       {"unpack_split_heads__f32", "ad56cc0a5f6d3e01fb0042530e9bff9dd7a57d7a20251cfdb1e403ce69f6d003", 4, 5, 0, heddle_launch_unpack_split_heads__f32, "rrrw"},
-      {"unpack_split_heads_f32", "2d4d24fc217077b36db70d233cfbdb6a8bec55cb7db71cfc53c8a7cd9c4fd346", 4, 5, 0, heddle_launch_unpack_split_heads_f32, "rrrw"},
       {"unpack_split_kv__bf16", "396c50af3d318758daab14c3877c8159086464abcf46bfead035ee365b755357", 5, 6, 0, heddle_launch_unpack_split_kv__bf16, "rrrww"},
       {"unpack_split_kv__f16", "33240deb8424da441a429d6bb14e9832f3fff36db1b829a675e3536f2a19b2b2", 5, 6, 0, heddle_launch_unpack_split_kv__f16, "rrrww"},
       {"unpack_split_kv__f32", "e6ab4c3cb741fdeda7ca7fc7f19bfddf6178e262cc01b4ecd00319f5780254ab", 5, 6, 0, heddle_launch_unpack_split_kv__f32, "rrrww"},

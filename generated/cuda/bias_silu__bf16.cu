@@ -2,6 +2,7 @@
 //
 // bias_silu__bf16: elementwise: a chunk of 8 elements a thread, 256 threads a block
 #include "kernel.cuh"
+#include "fast.cuh"
 
 namespace {
 
@@ -28,7 +29,7 @@ __global__ void __launch_bounds__(256, 1) bias_silu_elementwise(
   HEDDLE_UNROLL
   for (int i = 0; i < VEC; ++i) {
     const float common = x_c3[i] + bias_c3[i];
-    y_c3[i] = common / (1.0f + expf(-common));
+    y_c3[i] = heddle::fast::quotient(common, 1.0f + heddle::fast::exp_flushed(-common));
   }
   heddle::store_chunk<VEC>(y, start + c3_0, valid, y_c3);
 }

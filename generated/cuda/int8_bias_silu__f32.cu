@@ -2,6 +2,7 @@
 //
 // int8_bias_silu__f32: elementwise: a chunk of 8 elements a thread, 256 threads a block
 #include "kernel.cuh"
+#include "fast.cuh"
 
 namespace {
 
@@ -31,7 +32,7 @@ __global__ void __launch_bounds__(256, 1) int8_bias_silu_elementwise(
   HEDDLE_UNROLL
   for (int i = 0; i < VEC; ++i) {
     const float common = (static_cast<float>(x_c5[i]) * steps_c5[i]) + bias_c5[i];
-    y_c5[i] = (common / (1.0f + expf(-common))) * inverse;
+    y_c5[i] = heddle::fast::quotient(common, 1.0f + heddle::fast::exp_flushed(-common)) * inverse;
   }
   heddle::store_chunk<VEC>(y, (((static_cast<int64_t>(c5_0 >> 5) * 32) * m) + (static_cast<int64_t>(i_m) * 32)) + (c5_0 & 31), valid, y_c5);
 }

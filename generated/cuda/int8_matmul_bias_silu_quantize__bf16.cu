@@ -2,6 +2,7 @@
 //
 // int8_matmul_bias_silu_quantize__bf16: matmul main loop of native/device/matmul.cuh, epilogue over chunks of 8 columns
 #include "matmul.cuh"
+#include "fast.cuh"
 
 // A main loop need not use every slot, which compilers complain about in a nameless namespace.
 namespace slots_of_int8_matmul_bias_silu_quantize__bf16 {
@@ -46,7 +47,7 @@ struct Epilogue {
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
       const float common = (static_cast<float>(product[i]) * operands.steps_c5[i]) + operands.bias_c5[i];
-      y_c5[i] = (common / (1.0f + expf(-common))) * inverse;
+      y_c5[i] = heddle::fast::quotient(common, 1.0f + heddle::fast::exp_flushed(-common)) * inverse;
     }
     heddle::store_chunk<VEC, WHOLE>(y, start + column, valid, y_c5);
   }

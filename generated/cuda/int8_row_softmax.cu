@@ -8,6 +8,7 @@
 // int8_row_softmax_block_wide: a block of 256 threads a row; 4 x 8 values a lane in registers
 // int8_row_softmax_block_reread: a block of 512 threads a row; values computed again in every pass
 #include "kernel.cuh"
+#include "fast.cuh"
 
 namespace {
 
@@ -70,7 +71,7 @@ __global__ void __launch_bounds__(Team::threads, 1) int8_row_softmax_kept(
       if (valid <= 0) break;
       HEDDLE_UNROLL
       for (int i = 0; i < VEC; ++i) {
-        e[chunk][i] = expf(v[chunk][i] - top);
+        e[chunk][i] = heddle::fast::exp(v[chunk][i] - top);
         if (WHOLE || i < valid) total_lanes.add(e[chunk][i], c4_0 + i);
       }
       total_lanes.end_chunk();
@@ -84,7 +85,7 @@ __global__ void __launch_bounds__(Team::threads, 1) int8_row_softmax_kept(
       float y_c4[VEC];
       HEDDLE_UNROLL
       for (int i = 0; i < VEC; ++i) {
-        y_c4[i] = (e[chunk][i] / total) * inverse;
+        y_c4[i] = heddle::fast::quotient(e[chunk][i], total) * inverse;
       }
       heddle::store_chunk<VEC, WHOLE>(y, start_2 + c4_0, valid, y_c4);
     }
@@ -151,7 +152,7 @@ __global__ void __launch_bounds__(Team::threads, 2) int8_row_softmax_reread(
       for (int i = 0; i < VEC; ++i) {
         const int c4 = c4_0 + i;
         const float v = (c4 < row_lengths) ? ((static_cast<float>(x_c4[i]) * row_mul) * factor) : (-1e+30f);
-        const float e = expf(v - top);
+        const float e = heddle::fast::exp(v - top);
         if (WHOLE || i < valid) total_lanes.add(e, c4_0 + i);
       }
       total_lanes.end_chunk();
@@ -167,8 +168,8 @@ __global__ void __launch_bounds__(Team::threads, 2) int8_row_softmax_reread(
       for (int i = 0; i < VEC; ++i) {
         const int c4 = c4_0 + i;
         const float v = (c4 < row_lengths) ? ((static_cast<float>(x_c4[i]) * row_mul) * factor) : (-1e+30f);
-        const float e = expf(v - top);
-        y_c4[i] = (e / total) * inverse;
+        const float e = heddle::fast::exp(v - top);
+        y_c4[i] = heddle::fast::quotient(e, total) * inverse;
       }
       heddle::store_chunk<VEC, WHOLE>(y, start_2 + c4_0, valid, y_c4);
     }

@@ -8,6 +8,7 @@
 // int8_row_softmax_pairs_block_wide: a block of 256 threads a row; 4 x 8 values a lane in registers
 // int8_row_softmax_pairs_block_reread: a block of 512 threads a row; values computed again in every pass
 #include "kernel.cuh"
+#include "fast.cuh"
 
 namespace {
 
@@ -75,7 +76,7 @@ __global__ void __launch_bounds__(Team::threads, 1) int8_row_softmax_pairs_kept(
       if (valid <= 0) break;
       HEDDLE_UNROLL
       for (int i = 0; i < VEC; ++i) {
-        e[chunk][i] = expf(v[chunk][i] - top);
+        e[chunk][i] = heddle::fast::exp(v[chunk][i] - top);
         if (WHOLE || i < valid) total_lanes.add(e[chunk][i], c4_0 + i);
       }
       total_lanes.end_chunk();
@@ -89,7 +90,7 @@ __global__ void __launch_bounds__(Team::threads, 1) int8_row_softmax_pairs_kept(
       float y_c4[VEC];
       HEDDLE_UNROLL
       for (int i = 0; i < VEC; ++i) {
-        y_c4[i] = (e[chunk][i] / total) * inverse;
+        y_c4[i] = heddle::fast::quotient(e[chunk][i], total) * inverse;
       }
       heddle::store_chunk<VEC, WHOLE>(y, start_3 + c4_0, valid, y_c4);
     }
@@ -159,7 +160,7 @@ __global__ void __launch_bounds__(Team::threads, 2) int8_row_softmax_pairs_rerea
       for (int i = 0; i < VEC; ++i) {
         const int c4 = c4_0 + i;
         const float v = (c4 < row_lengths) ? ((mask_c4[i] != 0) ? ((static_cast<float>(x_c4[i]) * row_mul) * factor) : (-65504.0f)) : (-1e+30f);
-        const float e = expf(v - top);
+        const float e = heddle::fast::exp(v - top);
         if (WHOLE || i < valid) total_lanes.add(e, c4_0 + i);
       }
       total_lanes.end_chunk();
@@ -175,8 +176,8 @@ __global__ void __launch_bounds__(Team::threads, 2) int8_row_softmax_pairs_rerea
       for (int i = 0; i < VEC; ++i) {
         const int c4 = c4_0 + i;
         const float v = (c4 < row_lengths) ? ((mask_c4[i] != 0) ? ((static_cast<float>(x_c4[i]) * row_mul) * factor) : (-65504.0f)) : (-1e+30f);
-        const float e = expf(v - top);
-        y_c4[i] = (e / total) * inverse;
+        const float e = heddle::fast::exp(v - top);
+        y_c4[i] = heddle::fast::quotient(e, total) * inverse;
       }
       heddle::store_chunk<VEC, WHOLE>(y, start_3 + c4_0, valid, y_c4);
     }

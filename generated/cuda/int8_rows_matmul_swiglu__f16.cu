@@ -2,6 +2,7 @@
 //
 // int8_rows_matmul_swiglu__f16: matmul main loop of native/device/matmul_products.cuh, epilogue over chunks of 8 columns
 #include "matmul_products.cuh"
+#include "fast.cuh"
 
 // A main loop need not use every slot, which compilers complain about in a nameless namespace.
 namespace slots_of_int8_rows_matmul_swiglu__f16 {
@@ -52,7 +53,7 @@ struct Epilogue {
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
       const float common = (static_cast<float>(product[0][i]) * operands.row_steps) * operands.channels_c4[i];
-      y_c4[i] = (common / (1.0f + expf(-common))) * ((static_cast<float>(product[1][i]) * operands.row_steps) * operands.channels2_c4[i]);
+      y_c4[i] = heddle::fast::quotient(common, 1.0f + heddle::fast::exp_flushed(-common)) * ((static_cast<float>(product[1][i]) * operands.row_steps) * operands.channels2_c4[i]);
     }
     heddle::store_chunk<VEC, WHOLE>(y, start + column, valid, y_c4);
   }

@@ -8,6 +8,7 @@
 // int8_softmax_block_wide: a block of 256 threads a row; 4 x 8 values a lane in registers
 // int8_softmax_block_reread: a block of 512 threads a row; values computed again in every pass
 #include "kernel.cuh"
+#include "fast.cuh"
 
 namespace {
 
@@ -66,7 +67,7 @@ __global__ void __launch_bounds__(Team::threads, 1) int8_softmax_kept(
       if (valid <= 0) break;
       HEDDLE_UNROLL
       for (int i = 0; i < VEC; ++i) {
-        e[chunk][i] = expf(v[chunk][i] - top);
+        e[chunk][i] = heddle::fast::exp(v[chunk][i] - top);
         if (WHOLE || i < valid) total_lanes.add(e[chunk][i], c4_0 + i);
       }
       total_lanes.end_chunk();
@@ -80,7 +81,7 @@ __global__ void __launch_bounds__(Team::threads, 1) int8_softmax_kept(
       float y_c4[VEC];
       HEDDLE_UNROLL
       for (int i = 0; i < VEC; ++i) {
-        y_c4[i] = (e[chunk][i] / total) * inverse;
+        y_c4[i] = heddle::fast::quotient(e[chunk][i], total) * inverse;
       }
       heddle::store_chunk<VEC, false>(y, (((static_cast<int64_t>(i_n) * n2) + i_n2) * (((((static_cast<int64_t>(n4) + 32) - 1) / 32) * 32) * n3)) + ((((static_cast<int64_t>(c4_0 >> 5) * 32) * n3) + (static_cast<int64_t>(i_n3) * 32)) + (c4_0 & 31)), valid, y_c4);
     }
@@ -143,7 +144,7 @@ __global__ void __launch_bounds__(Team::threads, 2) int8_softmax_reread(
       for (int i = 0; i < VEC; ++i) {
         const int c4 = c4_0 + i;
         const float v = (c4 < row_lengths) ? ((static_cast<float>(x_c4[i]) * row_mul) * factor) : (-1e+30f);
-        const float e = expf(v - top);
+        const float e = heddle::fast::exp(v - top);
         if (WHOLE || i < valid) total_lanes.add(e, c4_0 + i);
       }
       total_lanes.end_chunk();
@@ -159,8 +160,8 @@ __global__ void __launch_bounds__(Team::threads, 2) int8_softmax_reread(
       for (int i = 0; i < VEC; ++i) {
         const int c4 = c4_0 + i;
         const float v = (c4 < row_lengths) ? ((static_cast<float>(x_c4[i]) * row_mul) * factor) : (-1e+30f);
-        const float e = expf(v - top);
-        y_c4[i] = (e / total) * inverse;
+        const float e = heddle::fast::exp(v - top);
+        y_c4[i] = heddle::fast::quotient(e, total) * inverse;
       }
       heddle::store_chunk<VEC, false>(y, (((static_cast<int64_t>(i_n) * n2) + i_n2) * (((((static_cast<int64_t>(n4) + 32) - 1) / 32) * 32) * n3)) + ((((static_cast<int64_t>(c4_0 >> 5) * 32) * n3) + (static_cast<int64_t>(i_n3) * 32)) + (c4_0 & 31)), valid, y_c4);
     }

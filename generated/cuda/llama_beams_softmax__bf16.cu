@@ -8,6 +8,7 @@
 // llama_beams_softmax__bf16_block_wide: a block of 256 threads a row; 4 x 8 values a lane in registers
 // llama_beams_softmax__bf16_block_reread: a block of 512 threads a row; values computed again in every pass
 #include "kernel.cuh"
+#include "fast.cuh"
 
 namespace {
 
@@ -69,7 +70,7 @@ __global__ void __launch_bounds__(Team::threads, 1) llama_beams_softmax_kept(
       if (valid <= 0) break;
       HEDDLE_UNROLL
       for (int i = 0; i < VEC; ++i) {
-        e[chunk][i] = expf(v[chunk][i] - top);
+        e[chunk][i] = heddle::fast::exp(v[chunk][i] - top);
         if (WHOLE || i < valid) total_lanes.add(e[chunk][i], c3_0 + i);
       }
       total_lanes.end_chunk();
@@ -83,7 +84,7 @@ __global__ void __launch_bounds__(Team::threads, 1) llama_beams_softmax_kept(
       float y_c3[VEC];
       HEDDLE_UNROLL
       for (int i = 0; i < VEC; ++i) {
-        y_c3[i] = e[chunk][i] / total;
+        y_c3[i] = heddle::fast::quotient(e[chunk][i], total);
       }
       heddle::store_chunk<VEC, WHOLE>(y, start + c3_0, valid, y_c3);
     }
@@ -150,7 +151,7 @@ __global__ void __launch_bounds__(Team::threads, 2) llama_beams_softmax_reread(
         if (WHOLE || i < valid) {
           const int common_2 = heddle::read(slot, 0);
           const float v = ((c3 <= common_2) && ((c3 >= min(heddle::read(first, 0), common_2)) || (c3 < row_cached))) ? (x_c3[i] * factor) : (-1e+30f);
-          const float e = expf(v - top);
+          const float e = heddle::fast::exp(v - top);
           total_lanes.add(e, c3_0 + i);
         }
       }
@@ -169,8 +170,8 @@ __global__ void __launch_bounds__(Team::threads, 2) llama_beams_softmax_reread(
         if (WHOLE || i < valid) {
           const int common_3 = heddle::read(slot, 0);
           const float v = ((c3 <= common_3) && ((c3 >= min(heddle::read(first, 0), common_3)) || (c3 < row_cached))) ? (x_c3[i] * factor) : (-1e+30f);
-          const float e = expf(v - top);
-          y_c3[i] = e / total;
+          const float e = heddle::fast::exp(v - top);
+          y_c3[i] = heddle::fast::quotient(e, total);
         }
       }
       heddle::store_chunk<VEC, WHOLE>(y, start + c3_0, valid, y_c3);

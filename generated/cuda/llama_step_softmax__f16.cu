@@ -8,6 +8,7 @@
 // llama_step_softmax__f16_block_wide: a block of 256 threads a row; 4 x 8 values a lane in registers
 // llama_step_softmax__f16_block_reread: a block of 512 threads a row; values computed again in every pass
 #include "kernel.cuh"
+#include "fast.cuh"
 
 namespace {
 
@@ -64,7 +65,7 @@ __global__ void __launch_bounds__(Team::threads, 1) llama_step_softmax_kept(
       if (valid <= 0) break;
       HEDDLE_UNROLL
       for (int i = 0; i < VEC; ++i) {
-        e[chunk][i] = expf(v[chunk][i] - top);
+        e[chunk][i] = heddle::fast::exp(v[chunk][i] - top);
         if (WHOLE || i < valid) total_lanes.add(e[chunk][i], c3_0 + i);
       }
       total_lanes.end_chunk();
@@ -78,7 +79,7 @@ __global__ void __launch_bounds__(Team::threads, 1) llama_step_softmax_kept(
       float y_c3[VEC];
       HEDDLE_UNROLL
       for (int i = 0; i < VEC; ++i) {
-        y_c3[i] = e[chunk][i] / total;
+        y_c3[i] = heddle::fast::quotient(e[chunk][i], total);
       }
       heddle::store_chunk<VEC, WHOLE>(y, start + c3_0, valid, y_c3);
     }
@@ -138,7 +139,7 @@ __global__ void __launch_bounds__(Team::threads, 2) llama_step_softmax_reread(
       for (int i = 0; i < VEC; ++i) {
         const int c3 = c3_0 + i;
         const float v = (c3 <= row_places) ? (x_c3[i] * factor) : (-1e+30f);
-        const float e = expf(v - top);
+        const float e = heddle::fast::exp(v - top);
         if (WHOLE || i < valid) total_lanes.add(e, c3_0 + i);
       }
       total_lanes.end_chunk();
@@ -154,8 +155,8 @@ __global__ void __launch_bounds__(Team::threads, 2) llama_step_softmax_reread(
       for (int i = 0; i < VEC; ++i) {
         const int c3 = c3_0 + i;
         const float v = (c3 <= row_places) ? (x_c3[i] * factor) : (-1e+30f);
-        const float e = expf(v - top);
-        y_c3[i] = e / total;
+        const float e = heddle::fast::exp(v - top);
+        y_c3[i] = heddle::fast::quotient(e, total);
       }
       heddle::store_chunk<VEC, WHOLE>(y, start + c3_0, valid, y_c3);
     }

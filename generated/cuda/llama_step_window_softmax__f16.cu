@@ -8,6 +8,7 @@
 // llama_step_window_softmax__f16_block_wide: a block of 256 threads a row; 4 x 8 values a lane in registers
 // llama_step_window_softmax__f16_block_reread: a block of 512 threads a row; values computed again in every pass
 #include "kernel.cuh"
+#include "fast.cuh"
 
 namespace {
 
@@ -66,7 +67,7 @@ __global__ void __launch_bounds__(Team::threads, 1) llama_step_window_softmax_ke
       if (valid <= 0) break;
       HEDDLE_UNROLL
       for (int i = 0; i < VEC; ++i) {
-        e[chunk][i] = expf(v[chunk][i] - top);
+        e[chunk][i] = heddle::fast::exp(v[chunk][i] - top);
         if (WHOLE || i < valid) total_lanes.add(e[chunk][i], c3_0 + i);
       }
       total_lanes.end_chunk();
@@ -80,7 +81,7 @@ __global__ void __launch_bounds__(Team::threads, 1) llama_step_window_softmax_ke
       float y_c3[VEC];
       HEDDLE_UNROLL
       for (int i = 0; i < VEC; ++i) {
-        y_c3[i] = e[chunk][i] / total;
+        y_c3[i] = heddle::fast::quotient(e[chunk][i], total);
       }
       heddle::store_chunk<VEC, WHOLE>(y, start + c3_0, valid, y_c3);
     }
@@ -142,7 +143,7 @@ __global__ void __launch_bounds__(Team::threads, 2) llama_step_window_softmax_re
       for (int i = 0; i < VEC; ++i) {
         const int c3 = c3_0 + i;
         const float v = ((c3 <= row_places) && (c3 > row_sub)) ? (x_c3[i] * factor) : (-1e+30f);
-        const float e = expf(v - top);
+        const float e = heddle::fast::exp(v - top);
         if (WHOLE || i < valid) total_lanes.add(e, c3_0 + i);
       }
       total_lanes.end_chunk();
@@ -158,8 +159,8 @@ __global__ void __launch_bounds__(Team::threads, 2) llama_step_window_softmax_re
       for (int i = 0; i < VEC; ++i) {
         const int c3 = c3_0 + i;
         const float v = ((c3 <= row_places) && (c3 > row_sub)) ? (x_c3[i] * factor) : (-1e+30f);
-        const float e = expf(v - top);
-        y_c3[i] = e / total;
+        const float e = heddle::fast::exp(v - top);
+        y_c3[i] = heddle::fast::quotient(e, total);
       }
       heddle::store_chunk<VEC, WHOLE>(y, start + c3_0, valid, y_c3);
     }

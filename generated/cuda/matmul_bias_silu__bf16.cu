@@ -2,6 +2,7 @@
 //
 // matmul_bias_silu__bf16: matmul main loop of native/device/matmul.cuh, epilogue over chunks of 8 columns
 #include "matmul.cuh"
+#include "fast.cuh"
 
 // A main loop need not use every slot, which compilers complain about in a nameless namespace.
 namespace slots_of_matmul_bias_silu__bf16 {
@@ -41,7 +42,7 @@ struct Epilogue {
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
       const float common = product[i] + operands.bias_c3[i];
-      y_c3[i] = common / (1.0f + expf(-common));
+      y_c3[i] = heddle::fast::quotient(common, 1.0f + heddle::fast::exp_flushed(-common));
     }
     heddle::store_chunk<VEC, WHOLE>(y, start + column, valid, y_c3);
   }

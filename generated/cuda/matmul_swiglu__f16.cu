@@ -2,6 +2,7 @@
 //
 // matmul_swiglu__f16: matmul main loop of native/device/matmul_products.cuh, epilogue over chunks of 8 columns
 #include "matmul_products.cuh"
+#include "fast.cuh"
 
 // A main loop need not use every slot, which compilers complain about in a nameless namespace.
 namespace slots_of_matmul_swiglu__f16 {
@@ -40,7 +41,7 @@ struct Epilogue {
     float y_c2[VEC];
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
-      y_c2[i] = (product[0][i] / (1.0f + expf(-product[0][i]))) * product[1][i];
+      y_c2[i] = heddle::fast::quotient(product[0][i], 1.0f + heddle::fast::exp_flushed(-product[0][i])) * product[1][i];
     }
     heddle::store_chunk<VEC, WHOLE>(y, start + column, valid, y_c2);
   }

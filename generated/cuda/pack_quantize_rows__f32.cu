@@ -8,6 +8,7 @@
 // pack_quantize_rows__f32_block_wide: a block of 256 threads a row; 4 x 8 values a lane in registers
 // pack_quantize_rows__f32_block_reread: a block of 512 threads a row; values computed again in every pass
 #include "kernel.cuh"
+#include "fast.cuh"
 
 namespace {
 
@@ -55,7 +56,7 @@ __global__ void __launch_bounds__(Team::threads, 1) pack_quantize_rows_kept(
       amax_lanes.end_chunk();
     }
     const float amax = team.reduce(amax_lanes);
-    const float inverse = (amax > 1e-30f) ? (127.0f / amax) : 0.0f;
+    const float inverse = (amax > 1e-30f) ? heddle::fast::quotient(127.0f, amax) : 0.0f;
     if (team.lane() == 0) heddle::write(steps, i_m, amax / 127.0f);
     HEDDLE_UNROLL
     for (int chunk = 0; chunk < CHUNKS; ++chunk) {
@@ -115,7 +116,7 @@ __global__ void __launch_bounds__(Team::threads, 2) pack_quantize_rows_reread(
       amax_lanes.end_chunk();
     }
     const float amax = team.reduce(amax_lanes);
-    const float inverse = (amax > 1e-30f) ? (127.0f / amax) : 0.0f;
+    const float inverse = (amax > 1e-30f) ? heddle::fast::quotient(127.0f, amax) : 0.0f;
     if (team.lane() == 0) heddle::write(steps, i_m, amax / 127.0f);
     HEDDLE_UNROLL_FEW
     for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(n); chunk += Team::lanes) {

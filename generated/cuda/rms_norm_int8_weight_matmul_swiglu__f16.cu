@@ -2,6 +2,7 @@
 //
 // rms_norm_int8_weight_matmul_swiglu__f16: matmul main loop of native/device/matmul_products.cuh, epilogue over chunks of 8 columns
 #include "matmul_products.cuh"
+#include "fast.cuh"
 
 // A main loop need not use every slot, which compilers complain about in a nameless namespace.
 namespace slots_of_rms_norm_int8_weight_matmul_swiglu__f16 {
@@ -52,7 +53,7 @@ struct Epilogue {
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
       const float common = product[0][i] * operands.steps_c4[i];
-      y_c4[i] = (common / (1.0f + expf(-common))) * (product[1][i] * operands.steps2_c4[i]);
+      y_c4[i] = heddle::fast::quotient(common, 1.0f + heddle::fast::exp_flushed(-common)) * (product[1][i] * operands.steps2_c4[i]);
     }
     heddle::store_chunk<VEC, WHOLE>(y, start + column, valid, y_c4);
   }

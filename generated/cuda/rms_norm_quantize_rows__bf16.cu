@@ -8,6 +8,7 @@
 // rms_norm_quantize_rows__bf16_block_wide: a block of 256 threads a row; 4 x 8 values a lane in registers
 // rms_norm_quantize_rows__bf16_block_reread: a block of 512 threads a row; values computed again in every pass
 #include "kernel.cuh"
+#include "fast.cuh"
 
 namespace {
 
@@ -71,7 +72,7 @@ __global__ void __launch_bounds__(Team::threads, 1) rms_norm_quantize_rows_kept(
       amax_lanes.end_chunk();
     }
     const float amax = team.reduce(amax_lanes);
-    const float inverse2 = (amax > 1e-30f) ? (127.0f / amax) : 0.0f;
+    const float inverse2 = (amax > 1e-30f) ? heddle::fast::quotient(127.0f, amax) : 0.0f;
     if (team.lane() == 0) heddle::write(steps, i_m, amax / 127.0f);
     HEDDLE_UNROLL
     for (int chunk = 0; chunk < CHUNKS; ++chunk) {
@@ -144,7 +145,7 @@ __global__ void __launch_bounds__(Team::threads, 2) rms_norm_quantize_rows_rerea
       amax_lanes.end_chunk();
     }
     const float amax = team.reduce(amax_lanes);
-    const float inverse2 = (amax > 1e-30f) ? (127.0f / amax) : 0.0f;
+    const float inverse2 = (amax > 1e-30f) ? heddle::fast::quotient(127.0f, amax) : 0.0f;
     if (team.lane() == 0) heddle::write(steps, i_m, amax / 127.0f);
     for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(n); chunk += Team::lanes) {
       const int c0 = chunk * VEC;

@@ -8,6 +8,7 @@
 // rotate_append_places_int8__f16_block_wide: a block of 256 threads a row; 4 x 8 values a lane in registers
 // rotate_append_places_int8__f16_block_reread: a block of 512 threads a row; values computed again in every pass
 #include "kernel.cuh"
+#include "fast.cuh"
 #include "update.cuh"
 
 namespace {
@@ -85,7 +86,7 @@ __global__ void __launch_bounds__(Team::threads, 1) rotate_append_places_int8_ke
     }
     const float amax = team.reduce(amax_lanes);
     const float amax2 = team.reduce(amax2_lanes);
-    const float inverse = (amax > 1e-30f) ? (127.0f / amax) : 0.0f;
+    const float inverse = (amax > 1e-30f) ? heddle::fast::quotient(127.0f, amax) : 0.0f;
     if (team.lane() == 0 && inside) heddle::write(stepsAfter, (((static_cast<int64_t>(i_r) * g) + i_g) * u) + place, amax / 127.0f);
     const float inverse2 = (amax2 > 1e-30f) ? (127.0f / amax2) : 0.0f;
     if (team.lane() == 0 && inside) heddle::write(stepsAfter2, (((static_cast<int64_t>(i_r) * g) + i_g) * u) + place, amax2 / 127.0f);
@@ -177,7 +178,7 @@ __global__ void __launch_bounds__(Team::threads, 1) rotate_append_places_int8_re
     }
     const float amax = team.reduce(amax_lanes);
     const float amax2 = team.reduce(amax2_lanes);
-    const float inverse = (amax > 1e-30f) ? (127.0f / amax) : 0.0f;
+    const float inverse = (amax > 1e-30f) ? heddle::fast::quotient(127.0f, amax) : 0.0f;
     if (team.lane() == 0 && inside) heddle::write(stepsAfter, (((static_cast<int64_t>(i_r) * g) + i_g) * u) + place, amax / 127.0f);
     const float inverse2 = (amax2 > 1e-30f) ? (127.0f / amax2) : 0.0f;
     if (team.lane() == 0 && inside) heddle::write(stepsAfter2, (((static_cast<int64_t>(i_r) * g) + i_g) * u) + place, amax2 / 127.0f);

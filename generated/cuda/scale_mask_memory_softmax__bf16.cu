@@ -8,6 +8,7 @@
 // scale_mask_memory_softmax__bf16_block_wide: a block of 256 threads a row; 4 x 8 values a lane in registers
 // scale_mask_memory_softmax__bf16_block_reread: a block of 512 threads a row; values computed again in every pass
 #include "kernel.cuh"
+#include "fast.cuh"
 
 namespace {
 
@@ -71,7 +72,7 @@ __global__ void __launch_bounds__(Team::threads, 1) scale_mask_memory_softmax_ke
       if (valid <= 0) break;
       HEDDLE_UNROLL
       for (int i = 0; i < VEC; ++i) {
-        e[chunk][i] = expf(v[chunk][i] - top);
+        e[chunk][i] = heddle::fast::exp(v[chunk][i] - top);
         if (WHOLE || i < valid) total_lanes.add(e[chunk][i], c3_0 + i);
       }
       total_lanes.end_chunk();
@@ -85,7 +86,7 @@ __global__ void __launch_bounds__(Team::threads, 1) scale_mask_memory_softmax_ke
       float y_c3[VEC];
       HEDDLE_UNROLL
       for (int i = 0; i < VEC; ++i) {
-        y_c3[i] = e[chunk][i] / total;
+        y_c3[i] = heddle::fast::quotient(e[chunk][i], total);
       }
       heddle::store_chunk<VEC, WHOLE>(y, start_2 + c3_0, valid, y_c3);
     }
@@ -150,7 +151,7 @@ __global__ void __launch_bounds__(Team::threads, 2) scale_mask_memory_softmax_re
       for (int i = 0; i < VEC; ++i) {
         const int c3 = c3_0 + i;
         const float v = (c3 < row_lengths) ? ((mask_c3[i] != 0) ? (x_c3[i] * factor) : (-65504.0f)) : (-1e+30f);
-        const float e = expf(v - top);
+        const float e = heddle::fast::exp(v - top);
         if (WHOLE || i < valid) total_lanes.add(e, c3_0 + i);
       }
       total_lanes.end_chunk();
@@ -166,8 +167,8 @@ __global__ void __launch_bounds__(Team::threads, 2) scale_mask_memory_softmax_re
       for (int i = 0; i < VEC; ++i) {
         const int c3 = c3_0 + i;
         const float v = (c3 < row_lengths) ? ((mask_c3[i] != 0) ? (x_c3[i] * factor) : (-65504.0f)) : (-1e+30f);
-        const float e = expf(v - top);
-        y_c3[i] = e / total;
+        const float e = heddle::fast::exp(v - top);
+        y_c3[i] = heddle::fast::quotient(e, total);
       }
       heddle::store_chunk<VEC, WHOLE>(y, start_2 + c3_0, valid, y_c3);
     }

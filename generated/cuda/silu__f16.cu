@@ -2,6 +2,7 @@
 //
 // silu__f16: elementwise: a chunk of 8 elements a thread, 256 threads a block
 #include "kernel.cuh"
+#include "fast.cuh"
 
 namespace {
 
@@ -25,7 +26,7 @@ __global__ void __launch_bounds__(256, 1) silu_elementwise(
   float y_c[VEC];
   HEDDLE_UNROLL
   for (int i = 0; i < VEC; ++i) {
-    y_c[i] = x_c[i] / (1.0f + expf(-x_c[i]));
+    y_c[i] = heddle::fast::quotient(x_c[i], 1.0f + heddle::fast::exp_flushed(-x_c[i]));
   }
   heddle::store_chunk<VEC>(y, start + c0, valid, y_c);
 }

@@ -8,6 +8,7 @@
 // softmax__f16_block_wide: a block of 256 threads a row; 4 x 8 values a lane in registers
 // softmax__f16_block_reread: a block of 512 threads a row; values computed again in every pass
 #include "kernel.cuh"
+#include "fast.cuh"
 
 namespace {
 
@@ -56,7 +57,7 @@ __global__ void __launch_bounds__(Team::threads, 1) softmax_kept(
       if (valid <= 0) break;
       HEDDLE_UNROLL
       for (int i = 0; i < VEC; ++i) {
-        e[chunk][i] = expf(v[chunk][i] - top);
+        e[chunk][i] = heddle::fast::exp(v[chunk][i] - top);
         if (WHOLE || i < valid) total_lanes.add(e[chunk][i], c0 + i);
       }
       total_lanes.end_chunk();
@@ -70,7 +71,7 @@ __global__ void __launch_bounds__(Team::threads, 1) softmax_kept(
       float y_c[VEC];
       HEDDLE_UNROLL
       for (int i = 0; i < VEC; ++i) {
-        y_c[i] = e[chunk][i] / total;
+        y_c[i] = heddle::fast::quotient(e[chunk][i], total);
       }
       heddle::store_chunk<VEC, WHOLE>(y, start + c0, valid, y_c);
     }
@@ -121,7 +122,7 @@ __global__ void __launch_bounds__(Team::threads, 2) softmax_reread(
       const auto v = heddle::load_chunk<VEC, WHOLE>(x, start + c0, valid);
       HEDDLE_UNROLL
       for (int i = 0; i < VEC; ++i) {
-        const float e = expf(v[i] - top);
+        const float e = heddle::fast::exp(v[i] - top);
         if (WHOLE || i < valid) total_lanes.add(e, c0 + i);
       }
       total_lanes.end_chunk();
@@ -135,8 +136,8 @@ __global__ void __launch_bounds__(Team::threads, 2) softmax_reread(
       float y_c[VEC];
       HEDDLE_UNROLL
       for (int i = 0; i < VEC; ++i) {
-        const float e = expf(v[i] - top);
-        y_c[i] = e / total;
+        const float e = heddle::fast::exp(v[i] - top);
+        y_c[i] = heddle::fast::quotient(e, total);
       }
       heddle::store_chunk<VEC, WHOLE>(y, start + c0, valid, y_c);
     }

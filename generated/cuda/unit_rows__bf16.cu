@@ -8,6 +8,7 @@
 // unit_rows__bf16_block_wide: a block of 256 threads a row; 4 x 8 values a lane in registers
 // unit_rows__bf16_block_reread: a block of 512 threads a row; values computed again in every pass
 #include "kernel.cuh"
+#include "fast.cuh"
 
 namespace {
 
@@ -48,7 +49,7 @@ __global__ void __launch_bounds__(Team::threads, 1) unit_rows_kept(
       sum0_lanes.end_chunk();
     }
     const float sum0 = team.reduce(sum0_lanes);
-    const float length_value = heddle::larger(sqrtf(sum0), eps);
+    const float length_value = heddle::larger(heddle::fast::sqrt(sum0), eps);
     HEDDLE_UNROLL
     for (int chunk = 0; chunk < CHUNKS; ++chunk) {
       const int c0 = (chunk * Team::lanes + team.lane()) * VEC;
@@ -57,7 +58,7 @@ __global__ void __launch_bounds__(Team::threads, 1) unit_rows_kept(
       float y_c[VEC];
       HEDDLE_UNROLL
       for (int i = 0; i < VEC; ++i) {
-        y_c[i] = v[chunk][i] / length_value;
+        y_c[i] = heddle::fast::quotient(v[chunk][i], length_value);
       }
       heddle::store_chunk<VEC, WHOLE>(y, start + c0, valid, y_c);
     }
@@ -101,7 +102,7 @@ __global__ void __launch_bounds__(Team::threads, 2) unit_rows_reread(
       sum0_lanes.end_chunk();
     }
     const float sum0 = team.reduce(sum0_lanes);
-    const float length_value = heddle::larger(sqrtf(sum0), eps);
+    const float length_value = heddle::larger(heddle::fast::sqrt(sum0), eps);
     HEDDLE_UNROLL_FEW
     for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(n); chunk += Team::lanes) {
       const int c0 = chunk * VEC;
@@ -110,7 +111,7 @@ __global__ void __launch_bounds__(Team::threads, 2) unit_rows_reread(
       float y_c[VEC];
       HEDDLE_UNROLL
       for (int i = 0; i < VEC; ++i) {
-        y_c[i] = v[i] / length_value;
+        y_c[i] = heddle::fast::quotient(v[i], length_value);
       }
       heddle::store_chunk<VEC, WHOLE>(y, start + c0, valid, y_c);
     }

@@ -10,7 +10,7 @@ import type { KernelEntry, Manifest } from '../emit/manifest.js'
 import { usageError } from '../errors.js'
 import type { SearchOptions } from '../frontend/searched.js'
 import type { DType } from '../ir/dtype.js'
-import { allInstances, instanceKey } from '../ir/instance.js'
+import { allInstances, allTypes, instanceKey } from '../ir/instance.js'
 import type { Kernel, SourceSpan } from '../ir/kernel.js'
 import { printKernel } from '../ir/print.js'
 import { printTemplate } from '../ir/print_template.js'
@@ -36,6 +36,8 @@ export interface Inspection {
   readonly schedules: KernelEntry['variants']
   /** Performance warnings of the schedule. */
   readonly notes: readonly string[]
+  /** Form of each operation that has a fast one. */
+  readonly forms: readonly string[]
   readonly cuda: { readonly file: string; readonly text: string }
   /** One entry per kernel and architecture; empty if unknown. */
   readonly resources: TextResources['kernels']
@@ -121,6 +123,7 @@ export async function inspectAll(
         ir: isTemplate(kernel) ? printTemplate(kernel) : printKernel(kernel),
         schedules: entry.variants,
         notes: isTemplate(kernel) ? [] : await notesOn(kernel, entry.key),
+        forms: await formsOf(kernel, entry.key),
         cuda: { file, text: await readFile(file, 'utf8') },
         resources,
         resourcesFrom,
@@ -135,6 +138,13 @@ async function notesOn(kernel: Kernel, key: string): Promise<readonly string[]> 
   const [{ mapKernel }, { notesOf }] = await Promise.all([import('../schedule/map.js'), import('../schedule/notes.js')])
   const mapped = allInstances(kernel).find(({ types, dims }) => instanceKey(kernel.name, types, dims) === key)
   return mapped === undefined ? [] : notesOf(mapKernel(mapped)).map(({ message }) => message)
+}
+
+/** Forms of the operations of an instance, by its key. */
+async function formsOf(kernel: Kernel | TemplateKernel, key: string): Promise<readonly string[]> {
+  const { formLines } = await import('../schedule/form_lines.js')
+  const types = allTypes(kernel).find((each) => key.startsWith(instanceKey(kernel.name, each)))
+  return types === undefined ? [] : formLines(kernel, types)
 }
 
 /** A small set of planned graphs that contain all these ops, so that deriving a kernel does not need the plans of all graphs. */
@@ -200,6 +210,7 @@ function printInspection(found: Inspection): string {
     section('ir', found.ir),
     section('schedule', schedules.join('\n')),
     ...(found.notes.length === 0 ? [] : [section('notes', found.notes.join('\n'))]),
+    ...(found.forms.length === 0 ? [] : [section('forms', found.forms.join('\n'))]),
     section(`cuda (${found.cuda.file})`, found.cuda.text),
     section('ptxas', resources.join('\n') || `unknown: ${found.resourcesFrom.detail}`),
   ].join('\n')

@@ -3,6 +3,7 @@
  * leaves, and the widths of integer arithmetic: indices of a body are 32-bit, tensor offsets are 64-bit.
  */
 import type { Expr, ExprOf } from '../ir/expr.js'
+import { emittedForm } from '../ir/forms.js'
 import { type IntrinsicName, intrinsic } from '../ir/intrinsics.js'
 import type { TensorParam } from '../ir/kernel.js'
 import { monoid } from '../ir/monoids.js'
@@ -89,7 +90,7 @@ function text(e: Expr, scope: Scope): string {
 
 /** Source of a call. Arguments of a function need no parentheses of their own; operands of an operator do. */
 function callText(e: ExprOf<'call'>, scope: Scope): string {
-  const { cuda, symbol } = intrinsic(e.fn)
+  const { cuda, symbol } = emittedForm(e)
   const isOperator = symbol !== undefined || e.fn === 'select'
   return cuda(
     e.args.map((arg) => (isOperator ? text(arg, scope) : innerText(arg, scope))),

@@ -13,6 +13,7 @@ import type { Schedule } from '../lang/plan.js'
 import { type Memo, noMemo } from '../memo.js'
 import { choiceName } from '../schedule/choice.js'
 import { variantLines } from '../schedule/describe.js'
+import { chooseTemplateForms } from '../schedule/forms.js'
 import { mapKernel } from '../schedule/map.js'
 import { type MappedKernel, stepsOf, wholeOf } from '../schedule/mapped.js'
 import { type Note, notesOf } from '../schedule/notes.js'
@@ -79,13 +80,14 @@ export function generateInstances(
   const written = [
     ...textsOf(instances, how, (instance, measured, schedule) => {
       const mapped = mapKernel(instance, measured, schedule)
-      const facts = manifestFacts(instance.kernel)
+      const facts = manifestFacts(wholeOf(mapped).kernel)
       return { key: mapped.key, variants: variantLines(mapped), text: emitInstance(mapped), notes: notesOf(mapped), facts }
     }),
     ...textsOf(templates, how, (template, measured) => {
       const tiles = tunedTiles(template.kernel, template.types, measured)
       const text = emitTemplate(template, { tuning: measured })
-      return { key: template.key, variants: tileLines(template, tiles), tiles, text, facts: manifestFacts(template.kernel) }
+      const facts = manifestFacts(chooseTemplateForms(template.kernel, template.types))
+      return { key: template.key, variants: tileLines(template, tiles), tiles, text, facts }
     }),
   ].sort((a, b) => (a.key < b.key ? -1 : 1))
   for (const { kernel, notes = [] } of written) see(kernel, notes)
@@ -167,10 +169,12 @@ function headers(mapped: MappedKernel): string[] {
 
 /** CUDA source of one template instance: measured tiles first, then the rules; or the given launchers. */
 export function emitTemplate(
-  instance: TemplateInstance,
+  given: TemplateInstance,
   { tuning, launches }: { readonly tuning?: Tuning | undefined; readonly launches?: readonly TileLaunch[] },
 ): string {
-  const { kernel, types } = instance
+  const { types } = given
+  const kernel = chooseTemplateForms(given.kernel, types)
+  const instance = { ...given, kernel }
   const tiles = { tuned: tunedTiles(kernel, types, tuning), ...(launches === undefined ? {} : { launches }) }
   switch (kernel.kind) {
     case 'matmul':

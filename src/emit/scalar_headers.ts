@@ -2,7 +2,7 @@
 
 import { attentionReference } from '../ir/attention_reference.js'
 import type { Expr } from '../ir/expr.js'
-import { intrinsic } from '../ir/intrinsics.js'
+import { emittedForm } from '../ir/forms.js'
 import type { Kernel } from '../ir/kernel.js'
 import { factorsOf } from '../ir/product.js'
 import { isTemplate, type TemplateKernel } from '../ir/template.js'
@@ -21,7 +21,7 @@ function programsOf(kernel: Kernel | TemplateKernel): readonly Kernel[] {
 export function scalarHeaders(kernel: Kernel | TemplateKernel): readonly string[] {
   const headers = new Set<string>()
   const see = (expr: Expr): void => {
-    const { header } = expr.kind === 'call' ? intrinsic(expr.fn) : {}
+    const { header } = expr.kind === 'call' ? emittedForm(expr) : {}
     if (header !== undefined) headers.add(header)
   }
   for (const program of programsOf(kernel)) {

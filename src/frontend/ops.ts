@@ -9,6 +9,7 @@ import { oversize } from '../ir/size.js'
 import { placeUpdates, UpdateConflict } from '../ir/update.js'
 import { verifyKernel } from '../ir/verify.js'
 import { stmtExprs, visitKernel } from '../ir/walk.js'
+import { inAccuracy } from './accuracy.js'
 import { checkTeams, sortedDims } from './argsort.js'
 import { withoutAuxiliary } from './auxiliary_dims.js'
 import { lowerBody } from './bodies.js'
@@ -130,7 +131,7 @@ function lower(
   checkTeams(kernel, nameNode)
   checkSteps(kernel, nameNode)
   verifyKernel(kernel, 'lowering')
-  const simple = simplifyKernel(kernel)
+  const simple = inAccuracy(simplifyKernel(kernel), signature.accuracy)
   verifyKernel(simple, 'simplification')
   checkDivisors(signature, simple)
   const used = usedBy(simple)

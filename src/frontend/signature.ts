@@ -1,11 +1,13 @@
 /** Lowers op signatures to IR: dimensions, storage types, tensors with their layouts, attributes. Each name is declared exactly once. */
 import type { CallExpression, Node } from 'ts-morph'
 import type { DType } from '../ir/dtype.js'
+import type { Form } from '../ir/expr.js'
 import type { Facts } from '../ir/facts/facts.js'
 import { inherited, isInherited } from '../ir/get_own.js'
 import type { AttrParam, SourceSpan, TensorParam } from '../ir/kernel.js'
 import { type Layout, rowMajor } from '../ir/layout.js'
 import { kernelName } from '../ir/op_name.js'
+import { readAccuracy } from './accuracy.js'
 import { quote, reject } from './diagnostics.js'
 import { readFacts } from './facts.js'
 import type { Refusals } from './refusals.js'
@@ -29,6 +31,8 @@ export interface Signature {
   readonly attrs: readonly AttrParam[]
   /** The stated facts. */
   readonly facts: Facts
+  /** The form of its operations, if the op asks for one. */
+  readonly accuracy: Form | undefined
   readonly body: Node
   /** Names of tensors and attributes that were refused. */
   readonly refused: ReadonlySet<string>
@@ -212,7 +216,9 @@ export function readSignature(declaration: CallExpression, context: SignatureCon
   const stated = (): Facts => readFacts(fields.get('facts'), { name, dims: dimNames, tensors, attrs })
   // The subject of a fact may have been refused.
   const facts = (refused.size === 0 ? refusals.attempt(stated) : undefined) ?? { inputs: {}, dims: {}, attrs: {}, results: {} }
-  return { name, dims: dimNames, types, tensors: updated, attrs, facts, body: required('body').value, refused, written, nameNode }
+  const accuracy = refusals.attempt(() => readAccuracy(fields.get('accuracy')))
+  const body = required('body').value
+  return { name, dims: dimNames, types, tensors: updated, attrs, facts, accuracy, body, refused, written, nameNode }
 }
 
 /** Refuses an invalid name, and one that the signature already has. */

@@ -37,7 +37,7 @@ function numberForms(): (expr: Expr) => number {
     const parts = operands(plain).map(go)
     if (plain.kind === 'call' && mirrored[plain.fn] !== undefined) parts.reverse()
     if (plain.kind === 'call' && commutative.has(plain.fn)) parts.sort((one, other) => one - other)
-    const label = plain.kind === 'call' ? (mirrored[plain.fn] ?? plain.fn) : labelOf(plain)
+    const label = plain.kind === 'call' ? (mirrored[plain.fn] ?? labelOf(plain)) : labelOf(plain)
     const text = `${plain.kind} ${plain.type} ${label}(${parts.join(' ')})`
     const number = numbers.get(text) ?? numbers.size
     numbers.set(text, number)

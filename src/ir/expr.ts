@@ -8,6 +8,12 @@ import type { IntrinsicName } from './intrinsics.js'
 import type { MonoidName } from './monoids.js'
 import type { SourceSpan } from './span.js'
 
+/**
+ * Form of a call. `fast` has the error of its row in src/ir/forms.ts; `flushed` also replaces results below 2^-126 by 0. A call without a form
+ * is open until the schedule chooses, and exact afterwards.
+ */
+export type Form = 'exact' | 'fast' | 'flushed'
+
 export type Expr =
   | { readonly kind: 'const'; readonly type: ScalarType; readonly value: number | boolean }
   /** The run-time extent of a dimension. */
@@ -39,6 +45,8 @@ export type Expr =
       readonly type: ScalarType
       readonly fn: IntrinsicName
       readonly args: readonly Expr[]
+      /** How precisely it is computed (src/ir/forms.ts). Part of its identity. */
+      readonly form?: Form
       readonly span?: SourceSpan
     }
   /** A reduction inside an element, computed serially by the thread that owns the element. */

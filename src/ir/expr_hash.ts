@@ -33,7 +33,7 @@ export function labelOf(e: Expr): string {
     case 'load':
       return e.tensor
     case 'call':
-      return e.fn
+      return e.form === undefined ? e.fn : `${e.fn} ${e.form}`
     case 'fold':
       return `${e.monoid} ${e.index}`
     default:

@@ -1,10 +1,11 @@
 /**
  * Printer of the IR, for `heddle inspect`, tests and error messages. A float constant always has a
- * point or an exponent, so that its type is visible; everything else reads like the body it came from.
+ * point or an exponent, so that its type is visible, and an operation in its fast form has a `~`; everything else reads like the body it came from.
  */
 import type { Text } from './constructs/construct.js'
 import { constructOf } from './constructs/index.js'
 import type { Expr, ExprOf } from './expr.js'
+import { isFast } from './forms.js'
 import { intrinsic } from './intrinsics.js'
 import { type Kernel, printType, type Stmt, type TensorParam } from './kernel.js'
 import type { Layout } from './layout.js'
@@ -44,6 +45,7 @@ function printConst(expr: ExprOf<'const'>): string {
 
 function printCall(expr: ExprOf<'call'>, outer: number): string {
   const { symbol } = intrinsic(expr.fn)
+  const about = isFast(expr.form) ? '~' : ''
   const [a, b, c] = expr.args
   const wrap = (text: string, level: number): string => (level < outer ? `(${text})` : text)
   if (expr.fn === 'select' && a && b && c) {
@@ -51,10 +53,10 @@ function printCall(expr: ExprOf<'call'>, outer: number): string {
   }
   if (symbol !== undefined && a && b) {
     const level = strength[symbol] ?? 0
-    return wrap(`${print(a, level)} ${symbol} ${print(b, level + 1)}`, level)
+    return wrap(`${print(a, level)} ${symbol}${about} ${print(b, level + 1)}`, level)
   }
   if (symbol !== undefined && a) return wrap(`${symbol}${print(a, prefix + 1)}`, prefix)
-  return `${expr.fn}(${expr.args.map((arg) => print(arg, 0)).join(', ')})`
+  return `${expr.fn}${about}(${expr.args.map((arg) => print(arg, 0)).join(', ')})`
 }
 
 function print(expr: Expr, outer: number): string {

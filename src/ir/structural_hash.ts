@@ -70,6 +70,6 @@ const fields: Readonly<Record<Expr['kind'], readonly string[]>> = {
 function isExpr(value: object): value is Expr {
   if (!('kind' in value && 'type' in value && typeof value.kind === 'string' && Object.hasOwn(fields, value.kind))) return false
   const wanted = fields[value.kind as Expr['kind']]
-  const given = Object.keys(value).length - (Object.hasOwn(value, 'span') ? 1 : 0)
+  const given = Object.keys(value).filter((name) => name !== 'span' && !(value.kind === 'call' && name === 'form')).length
   return given === wanted.length + 2 && wanted.every((name) => Object.hasOwn(value, name))
 }

@@ -21,6 +21,7 @@ const kinds = {
   texts: [isTexts, 'a list of strings'],
   list: [(value: unknown) => Array.isArray(value), 'a list'],
   record: [isRecord, 'an object'],
+  accuracy: [(value: unknown) => value === 'fast' || value === 'exact', "'fast' or 'exact'"],
   function: [(value: unknown) => typeof value === 'function', 'a function'],
   layout: [isLayout, "a layout, as layout('name', axes, { offset }) returns"],
   tensor: [isTensor, "a tensor, such as tensor('f32', 'm n')"],

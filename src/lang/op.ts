@@ -5,7 +5,7 @@ import { keepFacts } from './dim_facts.js'
 import type { Body, Op, OpConfig, Tensors, TypeChoices } from './types.js'
 
 /** Known keys, including `name`, for copies of another op: `op('other', { ...op, attrs })`. */
-const parts = ['name', 'dims', 'types', 'inputs', 'outputs', 'updates', 'attrs', 'facts', 'body']
+const parts = ['name', 'dims', 'types', 'inputs', 'outputs', 'updates', 'attrs', 'facts', 'accuracy', 'body']
 
 /**
  * Declares an op. `name` is snake_case and unique in the project. The body receives accessors for the inputs and the
@@ -30,6 +30,7 @@ export function op<
     outputs: [config.outputs, 'tensors'],
     updates: [config.updates, 'textsByName?'],
     attrs: [config.attrs, 'record?'],
+    accuracy: [config.accuracy, 'accuracy?'],
     body: [config.body, 'function'],
   })
   keepFacts(config.body, config.facts)
@@ -41,6 +42,7 @@ export function op<
     outputs: config.outputs,
     updates: (config.updates ?? {}) as Readonly<Record<string, string>>,
     attrs: config.attrs ?? ({} as A),
+    ...(config.accuracy === undefined ? {} : { accuracy: config.accuracy }),
     body: config.body as unknown as Body<string, Tensors, Tensors, Readonly<Record<string, number>>>,
   }
 }

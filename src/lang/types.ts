@@ -93,6 +93,11 @@ export interface OpConfig<
   readonly attrs?: A
   /** Constraints that the signature cannot express: integers that an input may contain, relations between extents (src/lang/facts.ts). */
   readonly facts?: Facts<NoInfer<D>, NoInfer<I>, NoInfer<O>, NoInfer<A>>
+  /**
+   * `fast`: approximate instructions for exponentials, quotients, roots, logarithms, sines and cosines, in every storage type. `exact`: none. By
+   * default those for exponentials, quotients and roots where the storage type of the results hides their error, and never for f32.
+   */
+  readonly accuracy?: 'fast' | 'exact' | undefined
   readonly body: Body<D, I, O, A>
 }
 
@@ -109,6 +114,7 @@ export interface Op<
   readonly outputs: O
   readonly updates: Readonly<Record<string, string>>
   readonly attrs: A
+  readonly accuracy?: 'fast' | 'exact' | undefined
   /** The body as a plain function: the oracle. */
   readonly body: Body<string, Tensors, Tensors, Readonly<Record<string, number>>>
 }

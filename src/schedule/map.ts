@@ -1,5 +1,5 @@
 /**
- * The scheduler: place updates, normalise, order into passes, simplify, choose the variants. Pure: the same instance and tuning map to the same
+ * The scheduler: choose forms of operations, place updates, normalise, order into passes, simplify, choose the variants. Pure: the same instance and tuning map to the same
  * result.
  */
 
@@ -11,6 +11,7 @@ import { verifyKernel } from '../ir/verify.js'
 import type { Schedule } from '../lang/plan.js'
 import { columnsOf } from './columns.js'
 import { isCarried } from './fold_variants.js'
+import { chooseForms } from './forms.js'
 import { isHostExpr } from './host_expr.js'
 import { insideOf, intervalOf } from './interval.js'
 import { hasMemory } from './kept_rows.js'
@@ -33,6 +34,7 @@ import { windowsOf } from './windows.js'
 
 /** Passes of the schedule, in order. Each is verified where it ends; a test replaces each with a faulty one. */
 export const schedulePasses = {
+  chooseForms,
   placeUpdates,
   columnsOf,
   splitLaunch,
@@ -73,14 +75,22 @@ export function mapKernel(
     see(pass, { mapped })
     return mapped
   }
-  const ruled = verified(mapByRules(instance, passes, see), 'choosing variants')
+  const formed = passes.chooseForms(instance)
+  if (formed.kernel !== instance.kernel) verifyKernel(formed.kernel, 'choosing forms')
+  see('choosing forms', { kernel: formed.kernel })
+  const ruled = verified(mapByRules(formed, passes, see), 'choosing variants')
   const asked = schedule === undefined ? ruled : verified(passes.applySchedule(ruled, schedule), 'applying the plan')
   return tuning === undefined ? asked : verified(passes.applyTuning(asked, tuning), 'applying measurements')
 }
 
-/** Maps a kernel that is part of another, such as the prologue of a matmul: as one launch over the axes of the other, by the rules. */
+/** Maps a kernel that is part of another, such as the prologue of a matmul: as one launch over the axes of the other, in the forms of the whole. */
 export const mapPart = (instance: Instance): MappedKernel =>
-  mapKernel(instance, undefined, undefined, { ...schedulePasses, splitLaunch: () => undefined, mergeAxes: () => undefined })
+  mapKernel(instance, undefined, undefined, {
+    ...schedulePasses,
+    chooseForms: (part) => part,
+    splitLaunch: () => undefined,
+    mergeAxes: () => undefined,
+  })
 
 type See = (pass: string, made: SchedulePassResult) => void
 

@@ -126,7 +126,14 @@ function either(one: Expr, other: Expr | undefined, condition: Expr): Expr | und
   }
   const joined = (a: Expr, b: Expr): Expr => {
     if (equalExprs(a, b)) return a
-    if (a.kind === 'call' && b.kind === 'call' && a.fn === b.fn && a.args.length === b.args.length && a.type === b.type)
+    if (
+      a.kind === 'call' &&
+      b.kind === 'call' &&
+      a.fn === b.fn &&
+      a.form === b.form &&
+      a.args.length === b.args.length &&
+      a.type === b.type
+    )
       return { ...a, args: a.args.map((arg, at) => join(arg, b.args[at] ?? arg)) }
     if (a.kind === 'element' && b.kind === 'element' && a.row === b.row) return { ...a, index: join(a.index, b.index) }
     return call('select', condition, a, b)

@@ -2,6 +2,8 @@
  * Error propagation of functions and sums, by abstract interpretation: for every value the accumulated rounding error on random numbers,
  * and exactness of small integers in float32. interpret.ts interprets bodies with it.
  */
+import type { ExprOf } from '../expr.js'
+import { fastForm, isFast } from '../forms.js'
 import type { IntrinsicName } from '../intrinsics.js'
 import type { Count } from './facts.js'
 import { either, errorOf, fits, integer, joined, largest, leaf, over, plus, sizeOf, times, unique, type Value } from './value.js'
@@ -92,6 +94,14 @@ export function applied(fn: IntrinsicName, args: readonly Value[], isSame: boole
     default:
       return functionOf(fn, a)
   }
+}
+
+/** Value of an operation in its form: a fast one is a function of the device, with the roundings of its row. */
+export function inForm({ fn, form }: Pick<ExprOf<'call'>, 'fn' | 'form'>, made: Value, [a]: readonly Value[]): Value {
+  const fast = isFast(form) ? fastForm(fn) : undefined
+  if (fast === undefined) return made
+  const roundings = made.roundings + fast.typical(a?.magnitude ?? 1)
+  return { ...made, exact: undefined, isStored: false, isMoved: false, calls: true, roundings }
 }
 
 const rootReciprocal = (a: Value): Value => {

@@ -11,7 +11,7 @@ import { factorParam } from '../product.js'
 import type { MonoidField } from '../user_monoid.js'
 import { visitUp } from '../walk.js'
 import { constantsOnly, countOf } from './counts.js'
-import { applied, decided, longSum, mean, summed } from './error.js'
+import { applied, decided, inForm, longSum, mean, summed } from './error.js'
 import type { Count, Domain, Facts } from './facts.js'
 import { noFacts } from './facts.js'
 import { constant, either, integer, leaf, type Value } from './value.js'
@@ -207,8 +207,8 @@ class Program {
       case 'call': {
         const args = expr.args.map(known)
         const [a, b] = expr.args
-        if (expr.fn === 'div' && b !== undefined && constantsOnly(b)) return mean(args[0] ?? constant(0))
-        const value = applied(expr.fn, args, a === b)
+        if (expr.fn === 'div' && b !== undefined && constantsOnly(b)) return inForm(expr, mean(args[0] ?? constant(0)), args)
+        const value = inForm(expr, applied(expr.fn, args, a === b), args)
         // A choice that a rounding may flip is not exact.
         return expr.fn === 'select' && args[0]?.isStored === false
           ? { ...value, isStored: false, isMoved: false, exact: undefined }
