@@ -45,7 +45,7 @@ export type Expr =
       readonly type: ScalarType
       readonly fn: IntrinsicName
       readonly args: readonly Expr[]
-      /** How precisely it is computed (src/ir/forms.ts). Part of its identity. */
+      /** Precision of its computation (src/ir/forms.ts), a part of its identity. */
       readonly form?: Form
       readonly span?: SourceSpan
     }

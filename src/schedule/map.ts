@@ -29,6 +29,7 @@ import { stageLoads } from './stage.js'
 import { totalsOf } from './totals.js'
 import { applyTuning, type Tuning } from './tuning.js'
 import { verifyNormal, verifySteps } from './verify.js'
+import { verifyForms } from './verify_forms.js'
 import { verifyMapped } from './verify_mapped.js'
 import { windowsOf } from './windows.js'
 
@@ -76,7 +77,7 @@ export function mapKernel(
     return mapped
   }
   const formed = passes.chooseForms(instance)
-  if (formed.kernel !== instance.kernel) verifyKernel(formed.kernel, 'choosing forms')
+  verifyForms(instance.kernel, formed.kernel)
   see('choosing forms', { kernel: formed.kernel })
   const ruled = verified(mapByRules(formed, passes, see), 'choosing variants')
   const asked = schedule === undefined ? ruled : verified(passes.applySchedule(ruled, schedule), 'applying the plan')

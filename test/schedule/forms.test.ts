@@ -9,8 +9,9 @@ import { emittedForm } from '../../src/ir/forms.js'
 import type { Kernel } from '../../src/ir/kernel.js'
 import { printStmt } from '../../src/ir/print.js'
 import { structuralHash } from '../../src/ir/structural_hash.js'
-import { stmtExprs, visit } from '../../src/ir/walk.js'
+import { mapStmt, rewrite, stmtExprs, visit } from '../../src/ir/walk.js'
 import { chooseForms } from '../../src/schedule/forms.js'
+import { verifyForms } from '../../src/schedule/verify_forms.js'
 import { read, refuses } from '../frontend/refuse.js'
 
 const module = `import { argmax, cos, exp, exp2, floor, log, monoid, op, round, row, sin, sqrt, sum, tensor, toInt } from 'heddle'
@@ -161,6 +162,27 @@ describe('accuracy', () => {
     const open: Expr = { kind: 'call', type: 'f32', fn: 'exp', args: [f32(1)] }
     const hashes = [open, { ...open, form: 'exact' }, { ...open, form: 'fast' }].map((each) => hashOf(each as Expr))
     expect(new Set(hashes).size).toBe(3)
+  })
+})
+
+describe('verification', () => {
+  const chosen = inType('silu', 'f16')
+  const changed = (change: (node: Expr) => Expr): Kernel => ({
+    ...chosen,
+    body: chosen.body.map((stmt) => mapStmt(stmt, (root) => rewrite(root, change))),
+  })
+  it('passes forms, and a quotient by a literal as a product', () => {
+    expect(() => verifyForms(kernelOf('silu'), chosen)).not.toThrow()
+    expect(() => verifyForms(kernelOf('third'), inType('third', 'f16'))).not.toThrow()
+  })
+  it('finds another function, another operand, and a form of an operation that has none', () => {
+    const faults: readonly ((node: Expr) => Expr)[] = [
+      (node) => (node.kind === 'call' && node.fn === 'exp' ? { ...node, fn: 'exp2' } : node),
+      (node) => (node.kind === 'const' ? f32(2) : node),
+      (node) => (node.kind === 'call' && node.fn === 'neg' ? { ...node, form: 'fast' } : node),
+    ]
+    for (const fault of faults) expect(() => verifyForms(kernelOf('silu'), changed(fault))).toThrow('computes something else')
+    expect(() => verifyForms(kernelOf('third'), kernelOf('silu'))).toThrow('computes something else')
   })
 })
 
