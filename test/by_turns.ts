@@ -132,6 +132,6 @@ export const byTurns: readonly (readonly string[])[] = [
     'test/fuzz/sample.simt.test.ts',
     'test/export/choices.simt.test.ts',
     'test/emit/column_merges.simt.test.ts',
-    'test/emit/stage.simt.test.ts',
+    'test/emit/fast.simt.test.ts',
   ],
 ]

@@ -8,7 +8,7 @@
 import type { Expr, ExprOf, Form } from './expr.js'
 import { type Intrinsic, type IntrinsicName, intrinsic } from './intrinsics.js'
 
-export interface FastForm {
+interface FastForm {
   /** The function in native/device/fast.cuh, by form. */
   readonly cuda: { readonly fast: string; readonly flushed?: string }
   /** The instruction, for readers. */
