@@ -5,9 +5,9 @@
  */
 
 import type { Run } from './constructs/construct.js'
-import { constructOf } from './constructs/index.js'
 import type { DType } from './dtype.js'
 import { type HostTensor, known, type Numbers, position } from './evaluate_expr.js'
+import { pointRuns } from './evaluate_shared.js'
 import type { Precision } from './javascript.js'
 import type { Kernel, TensorParam } from './kernel.js'
 import { countOf } from './row_axis.js'
@@ -101,13 +101,13 @@ export function evaluateKernel(
   )({ tensors: inputsAsRead(kernel, tensors), dims, attrs: { ...defaults, ...attrs }, stray })
   const run: Run = { ...reads, ...writesTo(outputs) }
   const extents = kernel.rows.map((row) => countOf(row, (dim) => known(dims[dim], 'dimension', dim)))
-  const statements = kernel.body.map((stmt) => ({ stmt, construct: constructOf(stmt) }))
+  const statements = pointRuns(kernel, extents)
   const setRows = kernel.rows.map((row) => setValue(row.index))
   forEachPoint(extents, (point) => {
     setRows.forEach((set, axis) => {
       set(point[axis] ?? 0)
     })
-    for (const { stmt, construct } of statements) construct.evaluate(stmt, run)
+    for (const evaluate of statements) evaluate(run, point)
   })
   return Object.fromEntries(Object.entries(outputs).map(([name, { data, shape }]) => [name, { data, shape }]))
 }
