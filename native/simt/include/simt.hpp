@@ -6,6 +6,7 @@
 //   fault.hpp    one-line errors                            warp.hpp    __syncthreads, shuffles, votes, atomics
 //   buffer.hpp   checked In / Out handles                   shared.hpp  block-shared arrays, race-checked
 //   launch.hpp   the grid over the plugin's workers         async.hpp, mma.hpp   tensor-core bodies' instructions (mma.cuh)
+//   sectors.hpp  sectors of memory that launches move
 //
 // Nothing here needs a CUDA toolkit or a system package, and headers that are slow to compile stay out.
 #ifndef HEDDLE_SIMT_HPP

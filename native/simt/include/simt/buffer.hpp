@@ -28,13 +28,17 @@ struct Buffer {
   uint32_t index = 0;  // among the launch's buffers
   bool given = false;  // the launch has this many buffers
 
-  /// Checks elements [i, i + width) for an access called `what`.
-  void check(int64_t i, uint64_t width, size_t element_bytes, const char* what) const {
+  /// Checks elements [i, i + width) of an access to read or to write, and counts its sector if the launch counts them. Inlined, as are all accesses,
+  /// so that each in a kernel is code of its own.
+  __forceinline__ void check(int64_t i, uint64_t width, size_t element_bytes, const char* what) const {
     if (__builtin_expect(static_cast<uint64_t>(i) >= count || count - static_cast<uint64_t>(i) < width, 0)) {
       out_of_bounds(i, width, what);
     }
     if (width > 1 && __builtin_expect(!aligned(i, element_bytes, static_cast<int>(width * element_bytes)), 0)) {
       misaligned(i, width, width * element_bytes, what);
+    }
+    if (__builtin_expect(sectors_file != nullptr, 0)) {
+      current->count_sector(data + static_cast<uint64_t>(i) * element_bytes, *what == 'w');
     }
   }
 
@@ -83,10 +87,10 @@ class In {
  public:
   explicit In(const simt::Buffer& buffer) : buffer_(buffer) {}
 
-  T get(int64_t i) const { return get_pack<1>(i).v[0]; }
+  __forceinline__ T get(int64_t i) const { return get_pack<1>(i).v[0]; }
 
   template <int N>
-  Pack<T, N> get_pack(int64_t i) const {
+  __forceinline__ Pack<T, N> get_pack(int64_t i) const {
     buffer_.check(i, N, sizeof(T), "read");
     Pack<T, N> pack;
     memcpy(&pack, buffer_.data + i * static_cast<int64_t>(sizeof(T)), sizeof pack);
@@ -115,20 +119,20 @@ class Out {
  public:
   explicit Out(const simt::Buffer& buffer) : buffer_(buffer) {}
 
-  T get(int64_t i) const { return get_pack<1>(i).v[0]; }
+  __forceinline__ T get(int64_t i) const { return get_pack<1>(i).v[0]; }
 
   template <int N>
-  Pack<T, N> get_pack(int64_t i) const {
+  __forceinline__ Pack<T, N> get_pack(int64_t i) const {
     buffer_.check(i, N, sizeof(T), "read");
     Pack<T, N> pack;
     memcpy(&pack, buffer_.data + i * static_cast<int64_t>(sizeof(T)), sizeof pack);
     return pack;
   }
 
-  void set(int64_t i, T value) const { set_pack(i, Pack<T, 1>{{value}}); }
+  __forceinline__ void set(int64_t i, T value) const { set_pack(i, Pack<T, 1>{{value}}); }
 
   template <int N>
-  void set_pack(int64_t i, Pack<T, N> pack) const {
+  __forceinline__ void set_pack(int64_t i, Pack<T, N> pack) const {
     buffer_.check(i, N, sizeof(T), "write");
     if (__builtin_expect(owners_ != nullptr, 0)) {
       for (int k = 0; k < N; k++) own(i + k);
@@ -137,7 +141,7 @@ class Out {
   }
 
   /// Adds to an integer that other threads may add to at the same time. Any other writer must be ordered before by a barrier.
-  void add(int64_t i, T value) const {
+  __forceinline__ void add(int64_t i, T value) const {
     static_assert(std::is_integral<T>::value, "sums of floats would depend on their order");
     buffer_.check(i, 1, sizeof(T), "write");
     __atomic_fetch_add(reinterpret_cast<T*>(buffer_.data) + i, value, __ATOMIC_RELAXED);

@@ -75,6 +75,7 @@ struct Job {
   void (*invoke)(const void* body);
   const void* body;
   uint64_t blocks, chunk;  // blocks in all, and per chunk
+  LaunchSectors* sectors;  // counts of the launch, if it counts sectors
 };
 
 /// Threads that never meet: a plain loop.
@@ -115,13 +116,16 @@ inline int32_t run_chunk(void* data, int64_t index, heddle_error* error) {
   worker->threads = job.config->block.x * job.config->block.y * job.config->block.z;
   worker->shared_bytes = job.config->shared_bytes;
   worker->faulted = false;
+  worker->sectors.launch = job.sectors;
   gridDim = job.config->grid;
   blockDim = job.config->block;
   const uint64_t begin = static_cast<uint64_t>(index) * job.chunk;
   const uint64_t end = begin + job.chunk < job.blocks ? begin + job.chunk : job.blocks;
   for (uint64_t block = begin; block < end && !worker->faulted; block++) {
     worker->begin_block(ordered(block, job.blocks));
+    if (job.sectors != nullptr) worker->sectors.begin_block();
     run_block(*worker, job);
+    if (job.sectors != nullptr) worker->sectors.end_block();
   }
   int32_t status = HEDDLE_OK;
   if (worker->faulted) {
@@ -139,12 +143,17 @@ __attribute__((noinline)) inline int32_t run_grid(const heddle_launch* launch, h
   const uint64_t blocks = uint64_t{config.grid.x} * config.grid.y * config.grid.z;
   // Enough chunks to balance any machine, few enough that a chunk outweighs its hand-over.
   constexpr uint64_t kChunks = 128;
-  Job job{&config, invoke, body, blocks, (blocks + kChunks - 1) / kChunks};
+  LaunchSectors sectors;
+  Job job{&config, invoke, body, blocks, (blocks + kChunks - 1) / kChunks, sectors_file == nullptr ? nullptr : &sectors};
   const int64_t chunks = static_cast<int64_t>((blocks + job.chunk - 1) / job.chunk);
   const auto* executor = static_cast<const heddle_simt_executor*>(launch->queue);
-  if (executor != nullptr) return executor->parallel_for(executor->self, chunks, run_chunk, &job, error);
   int32_t status = HEDDLE_OK;
-  for (int64_t i = 0; i < chunks && status == HEDDLE_OK; i++) status = run_chunk(&job, i, error);
+  if (executor != nullptr) {
+    status = executor->parallel_for(executor->self, chunks, run_chunk, &job, error);
+  } else {
+    for (int64_t i = 0; i < chunks && status == HEDDLE_OK; i++) status = run_chunk(&job, i, error);
+  }
+  if (job.sectors != nullptr && status == HEDDLE_OK) sectors.write(config.kernel);
   return status;
 }
 

@@ -63,6 +63,7 @@ inline uint64_t meet(Meeting meeting, uint32_t mask, uint64_t value, uint32_t so
   me.mask = mask;
   me.value = value;
   me.source = source;
+  me.meetings++;
   worker.waiting[warp] |= 1u << lane;
   bool complete = (worker.waiting[warp] & mask) == mask;
   for (uint32_t rest = mask; complete && rest != 0; rest &= rest - 1) {
@@ -121,6 +122,7 @@ inline void __syncthreads(HEDDLE_SIMT_HERE) {
   Fiber& me = worker.fibers[worker.running];
   me.meeting = Meeting::barrier;
   me.site = site;
+  me.meetings++;
   if (site == worker.barrier_site) worker.barrier_count++;
   if (worker.barrier_count < worker.threads || site != worker.barrier_site) return worker.wait();
   worker.barrier_count = 0;

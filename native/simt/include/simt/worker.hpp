@@ -7,6 +7,7 @@
 #include "async.hpp"
 #include "fault.hpp"
 #include "fiber.hpp"
+#include "sectors.hpp"
 #include "types.hpp"
 
 namespace heddle {
@@ -50,6 +51,7 @@ struct Fiber {
   uint64_t value;        // its value for the meeting, then its result
   uint32_t synced;       // stamp of its last __syncwarp
   uint32_t synced_mask;  // and the lanes that took part
+  uint32_t meetings;     // with other threads so far
 };
 
 /// The order in which blocks and threads run, from HEDDLE_SIMT_ORDER. No result may depend on it.
@@ -90,6 +92,7 @@ struct Worker {
   uint32_t shared_bytes = 0;                    // dynamic shared memory of the launch
   const SharedArena::Array* dynamic = nullptr;  // the block's own, once it is declared
   AsyncCopies copies;
+  BlockSectors sectors;  // used where launches count them
 
   // Order of shared accesses: the number of meetings, the last __syncthreads, each warp's last full __syncwarp.
   uint32_t stamp = 0;
@@ -129,7 +132,7 @@ struct Worker {
       fiber.index = coordinates(thread, blockDim);
       fiber.done = false;
       fiber.meeting = Meeting::none;
-      fiber.synced = fiber.synced_mask = 0;
+      fiber.synced = fiber.synced_mask = fiber.meetings = 0;
       fiber.context.start(stacks_.low(thread - first), stacks_.high(thread - first), fiber_main);
       ready_[ready_count_++] = static_cast<uint16_t>(thread);
     }
@@ -147,6 +150,12 @@ struct Worker {
   void release(uint32_t thread) {
     fibers[thread].meeting = Meeting::none;
     ready_[ready_count_++] = static_cast<uint16_t>(thread);
+  }
+
+  /// Counts an access of the running thread to global memory. @param site identifies the code of the access
+  __attribute__((noinline, cold)) void count_sector(const void* address, bool is_store) {
+    const uint32_t meetings = sync == Sync::none ? 0 : fibers[running].meetings;
+    sectors.add(__builtin_return_address(0), address, is_store ? 1 : 0, running, meetings);
   }
 
   /// Ends the running thread with "kernel K: <text>, block (..), thread (..)".
