@@ -1,7 +1,7 @@
 /** Registers and shared memory of column programs: they decide how wide chunks are, and how many parts a thread divides its rows into. */
+import { ownKey } from '../ir/own_key.js'
 import { fewestColumns } from './column_access.js'
 import type { ColumnStep } from './column_program.js'
-import type { Reduction } from './reduction.js'
 
 /** Partial results and chunks that several parts of a thread may hold in registers, and the most parts. */
 const heldValues = 64
@@ -19,10 +19,10 @@ const fieldsOf = (sequence: readonly ColumnStep[]): number =>
 
 /** Words of the results that threads exchange: each monoid has shared memory of its own. */
 function exchangedWords(sequence: readonly ColumnStep[]): number {
-  const words = new Map<Reduction['monoid'] | string, number>()
+  const words = new Map<string, number>()
   for (const { stmt, values } of sequence.flatMap((step) => (step.kind === 'pass' ? step.reductions : []))) {
     const isPlaced = stmt.monoid === 'argmax' || stmt.monoid === 'argmin'
-    if (stmt.kind === 'merge') words.set(stmt.monoid, values.length)
+    if (stmt.kind === 'merge') words.set(ownKey(stmt.monoid), values.length)
     else words.set(`${stmt.monoid} ${values[0]?.type}`, isPlaced ? 2 : 1)
   }
   return [...words.values()].reduce((sum, each) => sum + each, 0)

@@ -112,7 +112,7 @@ describe('reductions of columns by a monoid of an author', () => {
     expect(shape(reduced(merge('own', fields(16))))).toEqual([4, 1])
     expect(shape(reduced(merge('own', fields(17))))).toBeUndefined()
     // Each monoid has memory of its own, two uses of one share it.
-    const again = merge('again', fields(9))
+    const again = merge('again', fields(9), 1)
     expect(shape(reduced(merge('own', fields(9)), again))).toBeUndefined()
     const own = merge('own', fields(9))
     const uses = (count: number) =>
