@@ -134,7 +134,7 @@ __global__ void __launch_bounds__(Team::threads, 1) sample_candidates_kept(
   }
   const int found = team.reduce(found_lanes);
   const int place = max(bestValues.index((found < 4) ? found : last), 0);
-  const int word = ((peak > (-INFINITY)) && (peak < INFINITY)) ? heddle::read(ids, (((static_cast<int64_t>(r1) * p) + (place / 4)) * 4) + (place % 4)) : (-1);
+  const int word = ((peak > (-INFINITY)) && (peak < INFINITY)) ? heddle::read(ids, ((static_cast<int64_t>(r1) * p) * 4) + place) : (-1);
   if (team.lane() == 0) heddle::write(words, r1, done ? max(heddle::read(ends, 0), 0) : word);
   HEDDLE_SHARED(int, ended_places, Team::rows * 1);
   const auto ended = heddle::shared_row<Team, int, 1>(ended_places);
@@ -279,7 +279,7 @@ __global__ void __launch_bounds__(Team::threads, 2) sample_candidates_reread(
   }
   const int found = team.reduce(found_lanes);
   const int place = max(bestValues.index((found < 4) ? found : last), 0);
-  const int word = ((peak > (-INFINITY)) && (peak < INFINITY)) ? heddle::read(ids, (((static_cast<int64_t>(r1) * p) + (place / 4)) * 4) + (place % 4)) : (-1);
+  const int word = ((peak > (-INFINITY)) && (peak < INFINITY)) ? heddle::read(ids, ((static_cast<int64_t>(r1) * p) * 4) + place) : (-1);
   if (team.lane() == 0) heddle::write(words, r1, done ? max(heddle::read(ends, 0), 0) : word);
   HEDDLE_SHARED(int, ended_places, Team::rows * 1);
   const auto ended = heddle::shared_row<Team, int, 1>(ended_places);

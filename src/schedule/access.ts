@@ -7,6 +7,7 @@ import type { Expr } from '../ir/expr.js'
 import { getOwn } from '../ir/get_own.js'
 import type { TensorParam } from '../ir/kernel.js'
 import { substitute } from '../ir/walk.js'
+import { rejoin } from './rejoin.js'
 import { substituteDims } from './rewrite.js'
 
 export type Access =
@@ -17,10 +18,10 @@ export type Access =
   /** Anything else. */
   | { readonly kind: 'gather' }
 
-/** Element offset of an access: the layout's function of the access' indices and the tensor's extents. */
+/** Element offset of an access: the layout's function of the access' indices and the tensor's extents. Axes that are walked as one are rejoined. */
 export function offsetOf(tensor: TensorParam, indices: readonly Expr[], fixed: Readonly<Record<string, number>>): Expr {
   const inIndices = new Map(tensor.layout.axes.map((axis, i) => [axis, indices[i] ?? i32(0)]))
-  return substitute(substituteDims(tensor.layout.offset, extentsOf(tensor, fixed)), inIndices)
+  return rejoin(substitute(substituteDims(tensor.layout.offset, extentsOf(tensor, fixed)), inIndices))
 }
 
 /** Number of elements in the tensor's buffer, padding included. */

@@ -15,7 +15,7 @@ import { chooseForms } from './forms.js'
 import { isHostExpr } from './host_expr.js'
 import { insideOf, intervalOf } from './interval.js'
 import { hasMemory } from './kept_rows.js'
-import type { MappedKernel } from './mapped.js'
+import type { MappedKernel, Variant } from './mapped.js'
 import { mergeAxes } from './merge_axes.js'
 import { rowsAreNeighbours } from './neighbours.js'
 import type { NormalKernel } from './normal.js'
@@ -23,6 +23,7 @@ import { normalise } from './normalise.js'
 import { planSteps, type Step } from './passes.js'
 import { applySchedule } from './planned.js'
 import { elementwiseThreads, isLegal, isProfitable, maxVec, rowVariants, vectorWidth } from './rules.js'
+import { rowsOfSector, withRows } from './shared_sectors.js'
 import { simplifySteps } from './simplify.js'
 import { splitLaunch } from './split_launch.js'
 import { stageLoads } from './stage.js'
@@ -217,8 +218,11 @@ function chooseVariants(instance: Instance, kernel: NormalKernel, steps: (keep: 
   if (kernel.elementwise) return { ...base, program: { kind: 'elementwise', steps: steps(false), threads: elementwiseThreads } }
   const kept = steps(true)
   const lengths = hostLengths(kernel)
-  const variants = rowVariants(kept, vec, lengths !== undefined, areNeighbours).filter(
-    (each) => isLegal(each.team, kept) && hasMemory(each, kept, each.vec ?? vec) && isProfitable(each, kept, vec),
+  const isUsable = (each: Variant): boolean =>
+    isLegal(each.team, kept) && hasMemory(each, kept, each.vec ?? vec) && isProfitable(each, kept, vec)
+  const rows = areNeighbours ? 1 : rowsOfSector(instance, kernel)
+  const variants = rowVariants(kept, vec, lengths !== undefined, areNeighbours).flatMap(
+    (each) => [withRows(each, rows), each].find(isUsable) ?? [],
   )
   return { ...base, program: { kind: 'rows', kept, reread: steps(false), lengths, variants } }
 }

@@ -8,10 +8,10 @@ import type { Instance } from '../ir/instance.js'
 import { slowIntrinsics } from '../ir/intrinsics.js'
 import type { StmtOf } from '../ir/kernel.js'
 import { printExpr } from '../ir/print.js'
-import { freeNames, introducedNames, stmtExprs } from '../ir/walk.js'
 import { isHostExpr } from './host_expr.js'
 import type { MappedKernel } from './mapped.js'
 import { matmulMessages } from './matmul_notes.js'
+import { repeatedMessages } from './repeated_notes.js'
 import { contains } from './rewrite.js'
 import { isShared, readsElsewhere } from './shared_rows.js'
 import { stridedMessages } from './strided_notes.js'
@@ -36,7 +36,7 @@ function notesOfLaunch(mapped: MappedKernel): readonly Note[] {
     ...oneBlockNotes(mapped),
     ...blockNotes(mapped),
     ...recomputedNotes(mapped.instance),
-    ...repeatedNotes(mapped),
+    ...repeatedMessages(mapped).map((message): Note => ({ kind: 'recomputed', message })),
     ...matmulMessages(mapped.instance.kernel).map((message): Note => ({ kind: 'matmul', message })),
   ]
 }
@@ -83,29 +83,6 @@ function recomputedNotes({ kernel }: Instance): Note[] {
     const message =
       `${s.name} is read at another index than that of a loop over it, and recomputed there: ${cost} for every such element; ` +
       `read it at the index of its loop, or make it an output of a separate op`
-    return [{ kind: 'recomputed', message }]
-  })
-}
-
-/** Notes on reductions that are constant along an axis, but are computed for each of its rows. */
-function repeatedNotes({ instance: { kernel }, axes, program }: MappedKernel): Note[] {
-  if (program.kind !== 'rows' && program.kind !== 'elementwise') return []
-  const isStored = (dim: string): boolean => kernel.tensors.some(({ access, dims }) => access === 'out' && dims.includes(dim))
-  /** Axes that the value of a name varies along. */
-  const along = new Map<string, ReadonlySet<string>>(kernel.rows.map(({ index }) => [index, new Set([index])]))
-  return kernel.body.flatMap((s): Note[] => {
-    const read = new Set(stmtExprs(s).flatMap((e) => [...freeNames(e)].flatMap((name) => [...(along.get(name) ?? [])])))
-    for (const name of introducedNames(s)) along.set(name, read)
-    // A list beside the tensors, such as one of ends, costs little.
-    if (s.kind !== 'reduce' || s.length.kind !== 'dim' || !isStored(s.length.name)) return []
-    // Along an axis with an update range, few places may be left.
-    const isWalked = (index: string): boolean => axes.some((axis) => axis.index === index && axis !== program.interval?.axis)
-    const same = kernel.rows.filter(({ index }) => !read.has(index) && isWalked(index))
-    if (same.length === 0) return []
-    const places = same.map(({ index }) => index).join(' and ')
-    const message =
-      `${s.name}, a ${s.monoid} of ${printExpr(s.length)} elements, is the same for every ${places} and is recomputed for each: ` +
-      `${same.map(({ dim }) => dim).join(' x ')} times the work; return it from a separate op`
     return [{ kind: 'recomputed', message }]
   })
 }

@@ -17,7 +17,8 @@ import { rowMajor } from '../ir/layout.js'
 import { isUpdating } from '../ir/update.js'
 import { freeNames, introducedNames, mapStmt, rewrite, stmtExprs, visit, visitKernel } from '../ir/walk.js'
 import { freshName } from './normal.js'
-import { isReduction, type Reduction, resultsOf } from './reduction.js'
+import { pickElements } from './pick.js'
+import { isReduction, type Reduction } from './reduction.js'
 import { nestOf, totalsOf } from './totals.js'
 import { windowsOf } from './windows.js'
 
@@ -27,15 +28,20 @@ export interface SplitKernel {
   readonly rest: Kernel
 }
 
-/** Statements that a launch in front may repeat. */
-const isPlain = (s: Stmt): boolean => s.kind === 'let' || s.kind === 'row' || isReduction(s)
+/** Statements that a launch in front may repeat: all that store nothing. */
+const isPlain = (s: Stmt): boolean => constructOf(s).traits.makes !== 'output'
+
+/** Statements whose scalars a launch in front may compute: a reduction, a threshold, or a picked element of a row (pick.ts). */
+type Moved = Reduction | StmtOf<'threshold'> | StmtOf<'let'>
 
 /** A reduction of fewer elements costs less than a launch. */
 const fewestElements = 64
 
 /** A reduction with what it follows from. */
 interface Known {
-  readonly stmt: Reduction
+  readonly stmt: Moved
+  /** Lengths of its loops, one in the other, the outermost first. */
+  readonly loops: readonly Expr[]
   /** Indices of the row axes that it depends on. */
   readonly axes: ReadonlySet<string>
   /** Reductions in the longest chain that ends in it. */
@@ -50,9 +56,9 @@ interface Known {
  * @returns undefined for a kernel that gains nothing
  */
 export function splitLaunch(instance: Instance, part: number): SplitKernel | undefined {
-  const { kernel } = instance
-  if (isUpdating(kernel) || kernel.rows.some(({ also = [] }) => also.length > 0)) return undefined
-  const all = reductionsOf(kernel)
+  if (isUpdating(instance.kernel) || instance.kernel.rows.some(({ also = [] }) => also.length > 0)) return undefined
+  const { kernel, picked } = pickElements(instance.kernel)
+  const all = reductionsOf(kernel, picked)
   const own = ownLoops(kernel, all)
   const repeated = all.filter((each) => isRepeated(each, kernel, own))
   const found = repeated.length > 0 ? repeated : nestedOf(instance, all)
@@ -66,13 +72,16 @@ export function splitLaunch(instance: Instance, part: number): SplitKernel | und
 
 /** True if two reductions run over the same loops for the same rows. */
 const isBeside = (a: Known, b: Known): boolean =>
-  a.axes.size === b.axes.size && [...a.axes].every((axis) => b.axes.has(axis)) && sameLoops(loopsOf(a.stmt), loopsOf(b.stmt))
+  a.axes.size === b.axes.size && [...a.axes].every((axis) => b.axes.has(axis)) && sameLoops(a.loops, b.loops)
 
 const sameLoops = (a: readonly Expr[], b: readonly Expr[]): boolean =>
   a.length === b.length && a.every((length, i) => hashOf(length) === (b[i] === undefined ? '' : hashOf(b[i])))
 
-/** The reductions that a launch in front may compute. */
-function reductionsOf({ rows, body }: Kernel): readonly Known[] {
+/**
+ * The reductions that a launch in front may compute.
+ * @param picked elements of rows that are scalars, with the statements that make the rows
+ */
+function reductionsOf({ rows, body }: Kernel, picked: ReadonlyMap<Stmt, Stmt>): readonly Known[] {
   const indices = new Set(rows.map(({ index }) => index))
   const madeBy = new Map<
     string,
@@ -82,12 +91,19 @@ function reductionsOf({ rows, body }: Kernel): readonly Known[] {
     const names = new Set(stmtExprs(stmt).flatMap((e) => [...freeNames(e)]))
     const read = [...names].flatMap((name) => madeBy.get(name) ?? [])
     const axes = new Set([...[...names].filter((name) => indices.has(name)), ...read.flatMap((each) => [...each.axes])])
-    const level = Math.max(0, ...read.map((each) => each.level)) + (isReduction(stmt) ? 1 : 0)
+    const level =
+      Math.max(0, ...read.map((each) => each.level)) +
+      (isReduction(stmt) || stmt.kind === 'threshold' || picked.has(stmt) ? 1 : 0)
     const needed = new Set([...read.flatMap((each) => each.slice), stmt])
     const slice = body.filter((each) => needed.has(each))
     for (const { name } of constructOf(stmt).defines(stmt)) madeBy.set(name, { axes, level, slice })
-    return isReduction(stmt) && slice.every(isPlain) && resultsOf(stmt).every(({ type }) => type !== 'bool')
-      ? [{ stmt, axes, level, slice }]
+    const isMoved = isReduction(stmt) || stmt.kind === 'threshold' || (stmt.kind === 'let' && picked.has(stmt))
+    return isMoved &&
+      slice.every(isPlain) &&
+      constructOf(stmt)
+        .defines(stmt)
+        .every(({ type }) => type !== 'bool')
+      ? [{ stmt, loops: loopsOf(picked.get(stmt) ?? stmt), axes, level, slice }]
       : []
   })
 }
@@ -120,9 +136,9 @@ function ownLoops({ rows, body }: Kernel, all: readonly Known[]): readonly Expr[
 }
 
 /** True if points that differ in one axis alone would compute a reduction again, at more cost than that of their own elements. */
-function isRepeated({ stmt, axes, slice }: Known, kernel: Kernel, own: readonly Expr[]): boolean {
+function isRepeated({ loops, axes, slice }: Known, kernel: Kernel, own: readonly Expr[]): boolean {
   if (kernel.rows.every(({ index }) => axes.has(index)) || readsList(slice, kernel)) return false
-  const more = [...loopsOf(stmt)]
+  const more = [...loops]
   for (const length of own) {
     const at = more.findIndex((each) => hashOf(each) === hashOf(length))
     if (at < 0) return false
@@ -146,14 +162,16 @@ const isLong = (lengths: readonly Expr[]): boolean =>
 
 /** Reductions over several axes, in kernels that are no program of totals and add up no windows. */
 const nestedOf = (instance: Instance, all: readonly Known[]): readonly Known[] => {
-  const nested = all.filter(({ stmt }) => nestOf(stmt).loops.filter(({ length }) => length.kind !== 'const').length > 1)
+  const nested = all.filter(
+    ({ stmt }) => isReduction(stmt) && nestOf(stmt).loops.filter(({ length }) => length.kind !== 'const').length > 1,
+  )
   return nested.length === 0 || totalsOf(instance) !== undefined || windowsOf(instance) !== undefined ? [] : nested
 }
 
 /** Moves reductions of one level into a kernel of their own. */
 function divide(kernel: Kernel, moved: readonly Known[], part: number): SplitKernel {
   const axes = kernel.rows.filter(({ index }) => moved[0]?.axes.has(index))
-  const values = moved.flatMap(({ stmt }) => resultsOf(stmt))
+  const values = moved.flatMap(({ stmt }) => constructOf(stmt).defines(stmt))
   const taken = new Set(namesOf(kernel))
   const scratch = values.map(
     ({ name, type }): Scratch => ({ value: name, type, tensor: scratchTensor(freshName(`${name}_once`, taken), type, axes) }),

@@ -10,7 +10,7 @@ import { verifyMapped } from '../../src/schedule/verify_mapped.js'
 import { read } from '../frontend/refuse.js'
 
 const op = (body: string, dims: string, x: string, y: string, more = ''): Kernel => {
-  const text = `import { exp, max, op, row, rsqrt, scan, sum, tensor } from 'heddle'
+  const text = `import { exp, fold, histogram, idiv, max, op, row, rsqrt, scan, sum, tensor, toFloat, toInt, topK } from 'heddle'
 export const subject = op('subject', { dims: [${dims.split(' ').map((d) => `'${d}'`)}], types: { T: ['f32'] },
   inputs: { x: tensor('T', '${x}')${more} }, outputs: { y: tensor('T', '${y}') }, body: ${body} })`
   const [kernel] = read(text).kernels
@@ -56,6 +56,28 @@ describe('a reduction that points share', () => {
     expect(made?.first.tensors.map(({ name }) => name)).toEqual(['x', 'g', 'top_once'])
     expect(made?.rest.tensors.map(({ name }) => name)).toEqual(['x', 'top_once', 'y'])
     expect(made?.rest.body.some((stmt) => 'name' in stmt && stmt.name === 'factor')).toBe(false)
+  })
+})
+
+describe('scalars of other constructs that points share', () => {
+  it.each([
+    ['a ranking', 'const best = topK(3, n, (c) => x(i, c))', 'best.values(2) + toFloat(best.indices(0))', ['m', 'm']],
+    ['a histogram', 'const h = histogram(16, n, (c) => toInt(x(i, c)))', 'toFloat(h(3))', ['m']],
+    ['a recurrence', 'const f = fold(n, { h: 0 }, ({ h }, c) => ({ h: h * 0.5 + x(i, c) }))', 'f.h', ['m']],
+    ['a ranking of a whole tensor', 'const best = topK(3, m * n, (c) => x(idiv(c, n), c % n))', 'best.values(2)', ['']],
+  ])('%s', (_, statements, value, scratch) => {
+    const made = split(
+      op(`({ x }, { m, n }) => (i, j) => { ${statements}\n return { y: x(i, j) - ${value} } }`, 'm n', 'm n', 'm n'),
+    )
+    expect(made?.first.tensors.filter(({ access }) => access === 'out').map(({ dims }) => dims.join(' '))).toEqual(scratch)
+    expect(made?.rest.body.map(({ kind }) => kind)).toEqual(['store'])
+  })
+  it.each([
+    ['an element at another place', 'const h = histogram(16, n, (c) => toInt(x(i, c)))', 'toFloat(h(toInt(x(i, j))))'],
+    ['an element of each point', 'const best = topK(3, n, (c) => x(i, c) * x(i, j))', 'best.values(2)'],
+  ])('but not %s', (_, statements, value) => {
+    const kernel = op(`({ x }, { m, n }) => (i, j) => { ${statements}\n return { y: x(i, j) - ${value} } }`, 'm n', 'm n', 'm n')
+    expect(split(kernel)).toBeUndefined()
   })
 })
 
