@@ -6,6 +6,7 @@ export const byTurns: readonly (readonly string[])[] = [
   [
     'test/models/seq2seq.simt.test.ts',
     'test/cli/tune.simt.test.ts',
+    'test/emit/directions.simt.test.ts',
     'test/cli/plan.test.ts',
     'test/specs/sample.simt.test.ts',
     'test/models/llama_beams.simt.test.ts',
