@@ -36,6 +36,7 @@ int32_t heddle_launch_append_places_int8__f32(const heddle_launch* launch, heddl
 int32_t heddle_launch_append_places_keys_values__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_append_places_keys_values__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_append_places_keys_values__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_append_places_keys_values_f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_append_step__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_append_step__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_append_step__f32(const heddle_launch* launch, heddle_error* error);
@@ -45,6 +46,7 @@ int32_t heddle_launch_append_step_int8__f32(const heddle_launch* launch, heddle_
 int32_t heddle_launch_append_step_keys_values__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_append_step_keys_values__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_append_step_keys_values__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_append_step_keys_values_f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_append_tokens__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_append_tokens__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_append_tokens__f32(const heddle_launch* launch, heddle_error* error);
@@ -54,6 +56,7 @@ int32_t heddle_launch_append_tokens_int8__f32(const heddle_launch* launch, heddl
 int32_t heddle_launch_append_tokens_keys_values__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_append_tokens_keys_values__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_append_tokens_keys_values__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_append_tokens_keys_values_f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_argmax__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_argmax__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_argmax__f32(const heddle_launch* launch, heddle_error* error);
@@ -132,6 +135,7 @@ int32_t heddle_launch_beam_heads_int8__f32(const heddle_launch* launch, heddle_e
 int32_t heddle_launch_beam_heads_keys_values__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_beam_heads_keys_values__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_beam_heads_keys_values__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_heads_keys_values_f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_beam_rank__k1(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_beam_rank__k16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_beam_rank__k2(const heddle_launch* launch, heddle_error* error);
@@ -193,6 +197,10 @@ int32_t heddle_launch_bias_tanh__f32(const heddle_launch* launch, heddle_error* 
 int32_t heddle_launch_cast_f32__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_cast_f32__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_cast_f32__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_cast_float__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_cast_float__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_cast_float__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_cast_float_quantize_rows(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_channel_max__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_channel_max__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_channel_max__f32(const heddle_launch* launch, heddle_error* error);
@@ -227,9 +235,21 @@ int32_t heddle_launch_dequantize_rows__f32(const heddle_launch* launch, heddle_e
 int32_t heddle_launch_dequantize_rows_bias__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_dequantize_rows_bias__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_dequantize_rows_bias__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_dequantize_rows_bias_f32__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_dequantize_rows_bias_f32__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_dequantize_rows_bias_f32__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_dequantize_rows_bias_residual_rms_norm_quantize_rows__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_dequantize_rows_bias_residual_rms_norm_quantize_rows__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_dequantize_rows_bias_residual_rms_norm_quantize_rows__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_dequantize_rows_bias_rotate_f32_keys__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_dequantize_rows_bias_rotate_f32_keys__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_dequantize_rows_bias_rotate_f32_keys__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_dequantize_rows_bias_rotate_f32_queries_keys__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_dequantize_rows_bias_rotate_f32_queries_keys__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_dequantize_rows_bias_rotate_f32_queries_keys__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_dequantize_rows_bias_rotate_f32_queries_transpose__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_dequantize_rows_bias_rotate_f32_queries_transpose__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_dequantize_rows_bias_rotate_f32_queries_transpose__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_dequantize_rows_bias_rotate_keys__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_dequantize_rows_bias_rotate_keys__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_dequantize_rows_bias_rotate_keys__f32(const heddle_launch* launch, heddle_error* error);
@@ -239,12 +259,16 @@ int32_t heddle_launch_dequantize_rows_bias_rotate_queries_keys__f32(const heddle
 int32_t heddle_launch_dequantize_rows_bias_rotate_queries_transpose__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_dequantize_rows_bias_rotate_queries_transpose__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_dequantize_rows_bias_rotate_queries_transpose__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_dequantize_rows_f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_dequantize_rows_residual__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_dequantize_rows_residual__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_dequantize_rows_residual__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_dequantize_rows_residual_rms_norm_quantize_rows__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_dequantize_rows_residual_rms_norm_quantize_rows__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_dequantize_rows_residual_rms_norm_quantize_rows__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_dequantize_rows_rotate_f32_keys(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_dequantize_rows_rotate_f32_queries_keys(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_dequantize_rows_rotate_f32_queries_transpose(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_dequantize_rows_rotate_keys__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_dequantize_rows_rotate_keys__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_dequantize_rows_rotate_keys__f32(const heddle_launch* launch, heddle_error* error);
@@ -448,6 +472,7 @@ int32_t heddle_launch_int8_rows_matmul_swiglu__f32(const heddle_launch* launch, 
 int32_t heddle_launch_int8_scores_2r4r4(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_scores_col4(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_softmax(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_softmax_added(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_softmax_pairs(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_weight_matmul__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_weight_matmul__f16(const heddle_launch* launch, heddle_error* error);
@@ -485,21 +510,27 @@ int32_t heddle_launch_layer_norm_to_int8_col32__f32(const heddle_launch* launch,
 int32_t heddle_launch_llama_beams_softmax__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_llama_beams_softmax__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_llama_beams_softmax__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_llama_beams_softmax_f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_llama_beams_window_softmax__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_llama_beams_window_softmax__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_llama_beams_window_softmax__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_llama_beams_window_softmax_f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_llama_prompt_softmax__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_llama_prompt_softmax__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_llama_prompt_softmax__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_llama_prompt_softmax_f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_llama_prompt_window_softmax__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_llama_prompt_window_softmax__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_llama_prompt_window_softmax__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_llama_prompt_window_softmax_f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_llama_step_softmax__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_llama_step_softmax__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_llama_step_softmax__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_llama_step_softmax_f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_llama_step_window_softmax__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_llama_step_window_softmax__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_llama_step_window_softmax__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_llama_step_window_softmax_f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_locate_rows(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_log_softmax__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_log_softmax__f16(const heddle_launch* launch, heddle_error* error);
@@ -508,6 +539,9 @@ int32_t heddle_launch_magnitude_histogram__bf16(const heddle_launch* launch, hed
 int32_t heddle_launch_magnitude_histogram__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_magnitude_histogram__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_mark_seen(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_mask_added__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_mask_added__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_mask_added__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_mask_beams__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_mask_beams__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_mask_beams__f32(const heddle_launch* launch, heddle_error* error);
@@ -581,6 +615,7 @@ int32_t heddle_launch_pack_integers(const heddle_launch* launch, heddle_error* e
 int32_t heddle_launch_pack_quantize_rows__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_pack_quantize_rows__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_pack_quantize_rows__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_pack_quantize_rows_f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_pack_rows__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_pack_rows__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_pack_rows__f32(const heddle_launch* launch, heddle_error* error);
@@ -617,6 +652,7 @@ int32_t heddle_launch_past_heads_int8__f32(const heddle_launch* launch, heddle_e
 int32_t heddle_launch_past_heads_keys_values__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_past_heads_keys_values__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_past_heads_keys_values__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_past_heads_keys_values_f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_peaks__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_peaks__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_peaks__f32(const heddle_launch* launch, heddle_error* error);
@@ -695,6 +731,9 @@ int32_t heddle_launch_rms_norm_quantize_rows__f32(const heddle_launch* launch, h
 int32_t heddle_launch_rms_norm_rotate_queries_keys__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_rms_norm_rotate_queries_keys__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_rms_norm_rotate_queries_keys__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_rms_norm_rotate_queries_keys_f32__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_rms_norm_rotate_queries_keys_f32__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_rms_norm_rotate_queries_keys_f32__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_rotate_append__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_rotate_append__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_rotate_append__f32(const heddle_launch* launch, heddle_error* error);
@@ -744,6 +783,9 @@ int32_t heddle_launch_scale__f32(const heddle_launch* launch, heddle_error* erro
 int32_t heddle_launch_scale_channels__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_scale_channels__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_scale_channels__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_scale_mask_added_softmax__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_scale_mask_added_softmax__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_scale_mask_added_softmax__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_scale_mask_memory_softmax__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_scale_mask_memory_softmax__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_scale_mask_memory_softmax__f32(const heddle_launch* launch, heddle_error* error);
@@ -760,6 +802,9 @@ int32_t heddle_launch_silu__f32(const heddle_launch* launch, heddle_error* error
 int32_t heddle_launch_softmax__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_softmax__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_softmax__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_softmax_eps__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_softmax_eps__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_softmax_eps__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_split_heads__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_split_heads__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_split_heads__f32(const heddle_launch* launch, heddle_error* error);
@@ -818,6 +863,7 @@ int32_t heddle_launch_unpack_rows__f32(const heddle_launch* launch, heddle_error
 int32_t heddle_launch_unpack_split_heads__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_unpack_split_heads__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_unpack_split_heads__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_unpack_split_heads_f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_unpack_split_kv__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_unpack_split_kv__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_unpack_split_kv__f32(const heddle_launch* launch, heddle_error* error);
@@ -831,18 +877,18 @@ int32_t heddle_launch_word_loss(const heddle_launch* launch, heddle_error* error
 
 __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_kernel_library() {
   static const heddle_kernel kernels[] = {
-      {"abs_max__bf16", "0ff81a62ed7682939fdfff289bb5c8b5d5a9568a26769f838c45accbda4bd894", 2, 2, 0, heddle_launch_abs_max__bf16, "rw"},
-      {"abs_max__f16", "871badaeb419f0e1b11974077af725fa2a9655bfd19883fa3a7733765f98344c", 2, 2, 0, heddle_launch_abs_max__f16, "rw"},
-      {"abs_max__f32", "7a40e47b345543878967563c1ada171ac68b6bef2bff91c8ba79fa6313262b95", 2, 2, 0, heddle_launch_abs_max__f32, "rw"},
+      {"abs_max__bf16", "f29605d602daa743cb54361e2c40f05f0dd762069f89aae5fdb5573d4fc381e4", 2, 2, 0, heddle_launch_abs_max__bf16, "rw"},
+      {"abs_max__f16", "6a793f60991f03c75daa282e4663298343a83d55f49c669e796b09854b3dce92", 2, 2, 0, heddle_launch_abs_max__f16, "rw"},
+      {"abs_max__f32", "65850d72526bb1321e8e228930ca62e0f255fe39db9e9c874f4fb865717fbbb4", 2, 2, 0, heddle_launch_abs_max__f32, "rw"},
       {"add__bf16", "bf08dfd5629b923908e1cb4be77dc66127bcb6b7ce90d1ac4ffba6aa060bddc1", 3, 2, 0, heddle_launch_add__bf16, "rrw"},
       {"add__f16", "99753b1b102e1b6bb2cba8ba254650526d5e86ed240d5a6d76ac1b4f01ea7cc3", 3, 2, 0, heddle_launch_add__f16, "rrw"},
       {"add__f32", "8524a44a91ffa090be99393c980f7e313eae53f7127592e81ff4e1271987d1f9", 3, 2, 0, heddle_launch_add__f32, "rrw"},
       {"add_bias__bf16", "da6255198071f403da105945d8c14496c7e778919eb52136da1d3daa412e3d7b", 3, 2, 0, heddle_launch_add_bias__bf16, "rrw"},
       {"add_bias__f16", "210891b508ac636b9f6932011447636f178b21de3cce97c313edb0c633b98080", 3, 2, 0, heddle_launch_add_bias__f16, "rrw"},
       {"add_bias__f32", "e6c898efd5f84a1f442f6b2b90f5c2cb054b2776d401ac18e5b1125b51764e17", 3, 2, 0, heddle_launch_add_bias__f32, "rrw"},
-      {"add_position__bf16", "714ed8bef1b433ff11b243a3d548a295ab972d30297de16109e9b897af3e8c28", 3, 4, 1, heddle_launch_add_position__bf16, "rrw"},
-      {"add_position__f16", "0062bdfa2dfdcfe8990dc18eaeb3da8e8a698195f366df7ab0c96ac0537f6722", 3, 4, 1, heddle_launch_add_position__f16, "rrw"},
-      {"add_position__f32", "369662be1abefbec25befcb511788309a40d09af88656e27fbd4dad54a052dae", 3, 4, 1, heddle_launch_add_position__f32, "rrw"},
+      {"add_position__bf16", "604f32c2d1851aadd83d679a64719a053886c5acda59e2b2f59e6e22186db854", 3, 4, 1, heddle_launch_add_position__bf16, "rrw"},
+      {"add_position__f16", "df87e7a316b0a47481029e9cdd92e78c6a982317266e0eb7f776280cc777fa01", 3, 4, 1, heddle_launch_add_position__f16, "rrw"},
+      {"add_position__f32", "c311a37c9ec6af630ed2be010afc6fba001e729d6b4ac9880522181b6afe3f90", 3, 4, 1, heddle_launch_add_position__f32, "rrw"},
       {"add_step_position__bf16", "39284680e1d72231bd10f93e5134adc0419ff72b723259a03ffa1fae80d4c234", 4, 4, 1, heddle_launch_add_step_position__bf16, "rrrw"},
       {"add_step_position__f16", "06877302d9a2ae93f79f8346afba7864f47194acc7a7aee6e7456f0d0f10f2df", 4, 4, 1, heddle_launch_add_step_position__f16, "rrrw"},
       {"add_step_position__f32", "23764a74b9564bce9aaa0cef8a286391b7ce0e67f47bc40e72e5c5d8fdb829e5", 4, 4, 1, heddle_launch_add_step_position__f32, "rrrw"},
@@ -852,39 +898,42 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"append_places__bf16", "43ee5277754d8030e5b4eedb6d4159fd674d56aa2fafd098c956038f476688f4", 4, 4, 0, heddle_launch_append_places__bf16, "rrrw"},
       {"append_places__f16", "f6a81c33079c29beadc41d09008e17526e7f58de7953b2f6dff169d6bf25cfc1", 4, 4, 0, heddle_launch_append_places__f16, "rrrw"},
       {"append_places__f32", "a3759e39026a02457cdfdad7bf069b49aa1416e00c1fc2f49c21b1e1edd9f26d", 4, 4, 0, heddle_launch_append_places__f32, "rrrw"},
-      {"append_places_int8__bf16", "2156c58bb3d531236938b9c477097686b44c0584d8199bdeddc092eab562ca3d", 6, 4, 0, heddle_launch_append_places_int8__bf16, "rrrrww"},
-      {"append_places_int8__f16", "7b3749d281a1afd9408b39536e980899f9c0e45a374e5b7a5923b97e8e18257d", 6, 4, 0, heddle_launch_append_places_int8__f16, "rrrrww"},
-      {"append_places_int8__f32", "ab8eba256147a5cdc53f789e9dd7967ee097a8665377c6d8c255bd29c57cac34", 6, 4, 0, heddle_launch_append_places_int8__f32, "rrrrww"},
+      {"append_places_int8__bf16", "c1c310c7fccdda384b6f069745554d56cffd8b2d4eab23d094624b72c740dc81", 6, 4, 0, heddle_launch_append_places_int8__bf16, "rrrrww"},
+      {"append_places_int8__f16", "129e71fb59b41c037a15b389a54007805dcb64713327730140eabdbbc022027c", 6, 4, 0, heddle_launch_append_places_int8__f16, "rrrrww"},
+      {"append_places_int8__f32", "ac0257574cdbc01527fe37658fc92187bcc3bff28b0e49df1ac5bde5f42b07e0", 6, 4, 0, heddle_launch_append_places_int8__f32, "rrrrww"},
       {"append_places_keys_values__bf16", "1e33ff3523f3df6451db9ac055c31a0157589b20ef6e6dc8396f540da4d51ca6", 7, 4, 0, heddle_launch_append_places_keys_values__bf16, "rrrrrww"},
       {"append_places_keys_values__f16", "e69604f0ca0dec463a64ad4ec4f6e18e9d95c497cb4e8c432ad06d5cd4f8a815", 7, 4, 0, heddle_launch_append_places_keys_values__f16, "rrrrrww"},
       {"append_places_keys_values__f32", "ffa77822706b989b4edf32fd9aaeb6574c937eb0f1652023395b0509b5124c5a", 7, 4, 0, heddle_launch_append_places_keys_values__f32, "rrrrrww"},
+      {"append_places_keys_values_f32", "c5bf111b16e1d94a348215dbba78f35cfdc3ec32fc0f5e622285fef22bfcc144", 7, 4, 0, heddle_launch_append_places_keys_values_f32, "rrrrrww"},
       {"append_step__bf16", "82c5864e4afb6f77687c04d48a66aeeb911639b339f1c6dc6ffba9e70f6945bb", 4, 5, 0, heddle_launch_append_step__bf16, "rrrw"},
       {"append_step__f16", "dc90e9635541a6bc33cac6139fcec67e3c728e110b7f0bdbb5bb2f92b6854262", 4, 5, 0, heddle_launch_append_step__f16, "rrrw"},
       {"append_step__f32", "791df7ff3d303714c5ca448dd4593788fe0bbebeba28be362b076d7e64f0036e", 4, 5, 0, heddle_launch_append_step__f32, "rrrw"},
-      {"append_step_int8__bf16", "df4dd6cce9132cc90248f1b167cb6806fef085d3f1e6aa8ddd64f5bee03eeacf", 6, 5, 0, heddle_launch_append_step_int8__bf16, "rrrrww"},
-      {"append_step_int8__f16", "6d04dd66067bb8c2516f15abfa0ff7fffa34233d9bfd912f9232b14343c22d14", 6, 5, 0, heddle_launch_append_step_int8__f16, "rrrrww"},
-      {"append_step_int8__f32", "9b8e508afdb02295dd3ca7766edbb0d24b0e18bc26fe27a0ff523f927233affd", 6, 5, 0, heddle_launch_append_step_int8__f32, "rrrrww"},
+      {"append_step_int8__bf16", "2e18b05fba51274fdad69b8716422534cf4383bc7dc5b87c268adb7d568398f3", 6, 5, 0, heddle_launch_append_step_int8__bf16, "rrrrww"},
+      {"append_step_int8__f16", "b105555c6c7ebbb708cb88fc8162f4f91a62ddac6f9092d21e5cbc47590af80d", 6, 5, 0, heddle_launch_append_step_int8__f16, "rrrrww"},
+      {"append_step_int8__f32", "4be1fdb060c0057be8177feb6b6404458057213d75eea533c5511f7993aa1d97", 6, 5, 0, heddle_launch_append_step_int8__f32, "rrrrww"},
       {"append_step_keys_values__bf16", "5b7fb51f3fa80e085f1fd73c84b6403f9ea7109aa5296d67453c8b0ed89efb84", 7, 5, 0, heddle_launch_append_step_keys_values__bf16, "rrrrrww"},
       {"append_step_keys_values__f16", "fef8b05e9c7e8d181034a2117c6e590776423ffbf71240030d1a8e46bf0737c5", 7, 5, 0, heddle_launch_append_step_keys_values__f16, "rrrrrww"},
       {"append_step_keys_values__f32", "9b20b751461f2a447c5ce69e184e9c258a9bcf29948380d8b351fdeef304c2c1", 7, 5, 0, heddle_launch_append_step_keys_values__f32, "rrrrrww"},
+      {"append_step_keys_values_f32", "bbc357e1346bc45b13e5cc8971d352a9e8ab5c356e8a014cb4349b7fda3d29d7", 7, 5, 0, heddle_launch_append_step_keys_values_f32, "rrrrrww"},
       {"append_tokens__bf16", "59abe952f62818370da1800fb3f1bcadbe09290e2ed010d07f212fca08802fe7", 7, 6, 0, heddle_launch_append_tokens__bf16, "rrrrrrw"},
       {"append_tokens__f16", "c27008af90e970ef1cc74f71eaea58eea70454f7e859962062c9bab91f37d6db", 7, 6, 0, heddle_launch_append_tokens__f16, "rrrrrrw"},
       {"append_tokens__f32", "db9102084b915b3faa2567634e033d6c62d8d6c2aac237fd65e3242fe6360828", 7, 6, 0, heddle_launch_append_tokens__f32, "rrrrrrw"},
-      {"append_tokens_int8__bf16", "eeb2bceb589cdf6ff357433182aa543eb90e2a121c5059f9e5a0d404d4c9932a", 9, 6, 0, heddle_launch_append_tokens_int8__bf16, "rrrrrrrww"},
-      {"append_tokens_int8__f16", "06d4ced721d6543843a5a94ea923c0562a8ab335beb5ba37e9c9a6c4dd856879", 9, 6, 0, heddle_launch_append_tokens_int8__f16, "rrrrrrrww"},
-      {"append_tokens_int8__f32", "739a8cf490195991050fe47e78d0c473a31e2aabf4a3e283d5b75bd81b342088", 9, 6, 0, heddle_launch_append_tokens_int8__f32, "rrrrrrrww"},
+      {"append_tokens_int8__bf16", "05ef9f9ba2ae58ceff01c91d58f4c17a2c6e2eaf06fd5bf536107bb4822b9c64", 9, 6, 0, heddle_launch_append_tokens_int8__bf16, "rrrrrrrww"},
+      {"append_tokens_int8__f16", "6b2fa233b6fca93627b9941d6fa4c01862745620a3ac180556bb53954003ec81", 9, 6, 0, heddle_launch_append_tokens_int8__f16, "rrrrrrrww"},
+      {"append_tokens_int8__f32", "aac3aa30da2b40f31ce699e8ee70cec9d193a94cdaeffa570b238a4dbe415652", 9, 6, 0, heddle_launch_append_tokens_int8__f32, "rrrrrrrww"},
       {"append_tokens_keys_values__bf16", "6b81a4312b2044c9d7713a121d3c3d68501e37d263b069f9caea9c1d69bd0d37", 10, 7, 0, heddle_launch_append_tokens_keys_values__bf16, "rrrrrrrrww"},
       {"append_tokens_keys_values__f16", "08f601033bf3a4c7ec7cfaefa9f9ef3b9a4b1d38dddc026e45f16b362b64385c", 10, 7, 0, heddle_launch_append_tokens_keys_values__f16, "rrrrrrrrww"},
       {"append_tokens_keys_values__f32", "568712c075c771a3d69109c31d954e4813e3bdd9980ef64d35db3458e7a9a1f9", 10, 7, 0, heddle_launch_append_tokens_keys_values__f32, "rrrrrrrrww"},
-      {"argmax__bf16", "2e1164b6ff574fee3a982f4ccfb7ec7bf1843cc375eee33b49ecea2d579d3d9e", 2, 2, 0, heddle_launch_argmax__bf16, "rw"},
-      {"argmax__f16", "40d8f6fecd2d351764256cadb0c4d978eefd53b2f09cd9924010f99e842cf1ed", 2, 2, 0, heddle_launch_argmax__f16, "rw"},
-      {"argmax__f32", "9bbea808344d52f4717ee70864bc9503cc5cc547646a564b260266c182ed5342", 2, 2, 0, heddle_launch_argmax__f32, "rw"},
+      {"append_tokens_keys_values_f32", "37f8d821c1dc65d5821f29963e72238e56388ed0ad79ae70f2e441f6564d57ff", 10, 7, 0, heddle_launch_append_tokens_keys_values_f32, "rrrrrrrrww"},
+      {"argmax__bf16", "d178d345f1284ee363c660814f6e3ff3aff701587bea5c575889a7b794aa67c9", 2, 2, 0, heddle_launch_argmax__bf16, "rw"},
+      {"argmax__f16", "eb1df40805ce2f3efe92afeff7ee4b487de73e5a2195e40351f57c73b89455ec", 2, 2, 0, heddle_launch_argmax__f16, "rw"},
+      {"argmax__f32", "346ccb15dffca1477f57ba069b1f798f2c84aff682e963e8c38801f76951db28", 2, 2, 0, heddle_launch_argmax__f32, "rw"},
       {"attention__bf16", "df9801caf52bc5b9b245ef3f3102886beb6dd8db4dc80f9f1b19adc7794ec652", 4, 5, 2, heddle_launch_attention__bf16, "rrrw"},
       {"attention__f16", "04b2cc0754cbbb071737a93261d66997862cb53c8fd6dff7f3eda50871951416", 4, 5, 2, heddle_launch_attention__f16, "rrrw"},
       {"attention__f32", "914046d3f4a2c589f5bb96870e25fb2ac59ed45f40ba530be659f3e603407c92", 4, 5, 2, heddle_launch_attention__f32, "rrrw"},
-      {"attention_memory__bf16", "dfc6050b60ab3cb82483529f9b3dbef03e339726b7325144416396e0a5ef6dcf", 5, 6, 1, heddle_launch_attention_memory__bf16, "rrrrw"},
-      {"attention_memory__f16", "833a23a876d8b8b02b31408e2296a3ed7024336375c46f8c8228f9dd07a5833d", 5, 6, 1, heddle_launch_attention_memory__f16, "rrrrw"},
-      {"attention_memory__f32", "16166b107780dfdcbd64e4a40ce1e8945b315c4ff2ac313e98ad408e3db6dd40", 5, 6, 1, heddle_launch_attention_memory__f32, "rrrrw"},
+      {"attention_memory__bf16", "4ca3f6821604fed92bcda9a7fbd455cab2394cea07bbbf296e17c0390f19ff18", 5, 6, 1, heddle_launch_attention_memory__bf16, "rrrrw"},
+      {"attention_memory__f16", "f5ec405ba62d99678e1b1f304b0b5c2c0cc70c3b5aa3c0b519fd8e8ee00c0989", 5, 6, 1, heddle_launch_attention_memory__f16, "rrrrw"},
+      {"attention_memory__f32", "a235881f1ef0f0e935bcb2b503e18c3d6fbc91321f8277c21907ac39e9e43b39", 5, 6, 1, heddle_launch_attention_memory__f32, "rrrrw"},
       {"attention_pairs__bf16", "d807928e9957e520cb66c7aaa9b152f083fae6907954688c501729e333388438", 5, 6, 1, heddle_launch_attention_pairs__bf16, "rrrrw"},
       {"attention_pairs__f16", "4bc79fe314964b764a3cb673a761c8da91161618ef95c9a3b858c4a4cb87fab5", 5, 6, 1, heddle_launch_attention_pairs__f16, "rrrrw"},
       {"attention_pairs__f32", "96ee6dfa3518c4ff73e6ab33586f0d313609b46f32deeb063be0c2d0adbf1784", 5, 6, 1, heddle_launch_attention_pairs__f32, "rrrrw"},
@@ -924,27 +973,27 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"beam_attention_window__bf16", "edbfee7117bea6da2504f481cff472579bdc0d602aee4647a487e7593ddf9440", 13, 9, 4, heddle_launch_beam_attention_window__bf16, "rrrrrrrrrrwww"},
       {"beam_attention_window__f16", "b86c96d265f1ff76024b6ad7bfb809f51481e7399aeef5d924235a35a74a6fe7", 13, 9, 4, heddle_launch_beam_attention_window__f16, "rrrrrrrrrrwww"},
       {"beam_attention_window__f32", "798f8a6bc870fc6ec52b9534caa075ee660d748ef33008cb374cb3b7ff489832", 13, 9, 4, heddle_launch_beam_attention_window__f32, "rrrrrrrrrrwww"},
-      {"beam_candidates__bf16__k1", "1120aae42466de60455e04ddfd05c032e4c3334335a41ea7f8c044c2b205be07", 5, 4, 0, heddle_launch_beam_candidates__bf16__k1, "rwwww"},
-      {"beam_candidates__bf16__k16", "6618b99e2e90b300b4dfc61a483df8f349b41623add739bc7077384647b665ed", 5, 4, 0, heddle_launch_beam_candidates__bf16__k16, "rwwww"},
-      {"beam_candidates__bf16__k2", "bf77bcb93ed66810573daea16a80032f3999f898a41ea3f2d18d9d3008120a38", 5, 4, 0, heddle_launch_beam_candidates__bf16__k2, "rwwww"},
-      {"beam_candidates__bf16__k32", "afd6e4ffa53c055bc9e5c8aa8136d8d5f2513854ed6d80ae56f2150ff108946a", 5, 4, 0, heddle_launch_beam_candidates__bf16__k32, "rwwww"},
-      {"beam_candidates__bf16__k4", "fb6d71f9c91d08264a8c1510887ccf2ed4c581cedbcab303707c5e23d2368050", 5, 4, 0, heddle_launch_beam_candidates__bf16__k4, "rwwww"},
-      {"beam_candidates__bf16__k64", "84e72d5f56c047402373d7046bdb3b84783219fdf59a2557a5876985d517ba81", 5, 4, 0, heddle_launch_beam_candidates__bf16__k64, "rwwww"},
-      {"beam_candidates__bf16__k8", "b12f8c5cc921451ae7852983e6268c451ed59f36e7acba89665f6caa5fc36cfc", 5, 4, 0, heddle_launch_beam_candidates__bf16__k8, "rwwww"},
-      {"beam_candidates__f16__k1", "d2c459db9f849e668b06b4b3d9c2887f861969f3063597348a3da2dd42979a5f", 5, 4, 0, heddle_launch_beam_candidates__f16__k1, "rwwww"},
-      {"beam_candidates__f16__k16", "afbb404b3cc14840b693601843c81f9fbf022d43ec89ef0546a123853a06901d", 5, 4, 0, heddle_launch_beam_candidates__f16__k16, "rwwww"},
-      {"beam_candidates__f16__k2", "6fd23dc03ef171bce7c7d747f042c9e75317e668f2bf2f5a5b171e4be6210cc7", 5, 4, 0, heddle_launch_beam_candidates__f16__k2, "rwwww"},
-      {"beam_candidates__f16__k32", "5b69433fe88e6a8574faa5c57af70c2fce72dc1bbe13333fed96ac9bb014a918", 5, 4, 0, heddle_launch_beam_candidates__f16__k32, "rwwww"},
-      {"beam_candidates__f16__k4", "4a4aabcb71bd586802abdb16fccd4f0a4793827d4fa9a2476864e9dc2aae9f24", 5, 4, 0, heddle_launch_beam_candidates__f16__k4, "rwwww"},
-      {"beam_candidates__f16__k64", "8401fb708043851a0e147a173e506392f1850e6c7d4e366f144319978a599987", 5, 4, 0, heddle_launch_beam_candidates__f16__k64, "rwwww"},
-      {"beam_candidates__f16__k8", "af63804e06924e40215c525828b02c373fbd611e9e3803b89ce1a643f9e327c8", 5, 4, 0, heddle_launch_beam_candidates__f16__k8, "rwwww"},
-      {"beam_candidates__f32__k1", "dd1eb0d6d5eedd57b5db21c169ca02d4e80fe742a08475fa105512f2cae1e20a", 5, 4, 0, heddle_launch_beam_candidates__f32__k1, "rwwww"},
-      {"beam_candidates__f32__k16", "f2c16bd690e08414e6d06bd245066921d97d6d5b7540109c7d32355dd692fc33", 5, 4, 0, heddle_launch_beam_candidates__f32__k16, "rwwww"},
-      {"beam_candidates__f32__k2", "d3289aa9d2d4e7408683670fb8b3268b47a75fe9461bd78dfae7ccc3033ac50a", 5, 4, 0, heddle_launch_beam_candidates__f32__k2, "rwwww"},
-      {"beam_candidates__f32__k32", "8bb824b0e4c2318eee10624b71face26d117061a22abc3c191d060ee8f6b3d09", 5, 4, 0, heddle_launch_beam_candidates__f32__k32, "rwwww"},
-      {"beam_candidates__f32__k4", "fd03cf8233dee63d67e41aa83692249af899ff9cc74615be27c3cdb22100b9bf", 5, 4, 0, heddle_launch_beam_candidates__f32__k4, "rwwww"},
-      {"beam_candidates__f32__k64", "f33d8bf528dbdec3439a51fd55fac2ba9f422c2dc98de95d00978a79ab8cfdec", 5, 4, 0, heddle_launch_beam_candidates__f32__k64, "rwwww"},
-      {"beam_candidates__f32__k8", "3accce5706e6c4facb3ce7dcfc9b1719ad919e1fec209eadccbf3efbae8bc273", 5, 4, 0, heddle_launch_beam_candidates__f32__k8, "rwwww"},
+      {"beam_candidates__bf16__k1", "b32c7b1c77ef2093ff9d20ed1ba99e25436ac77ea0a1d63f766c85ced3f6be1f", 5, 4, 0, heddle_launch_beam_candidates__bf16__k1, "rwwww"},
+      {"beam_candidates__bf16__k16", "bebb9a4277f2bea6cb4f413352b25aa8466db7cd9a04f7c4a267bc1d8df2a3f1", 5, 4, 0, heddle_launch_beam_candidates__bf16__k16, "rwwww"},
+      {"beam_candidates__bf16__k2", "7c86a46cd8c4bbef5730e37401954ba8f5f6f62e5d4ff14990b40cc5c7a0a004", 5, 4, 0, heddle_launch_beam_candidates__bf16__k2, "rwwww"},
+      {"beam_candidates__bf16__k32", "e30648c29e364141c7b4a08a5ead030398490b77763b51f5ff6b8704664ddb09", 5, 4, 0, heddle_launch_beam_candidates__bf16__k32, "rwwww"},
+      {"beam_candidates__bf16__k4", "43659dfc141c866acb7201b5325d5b05c360672699af33f62a0b56798e4efaf9", 5, 4, 0, heddle_launch_beam_candidates__bf16__k4, "rwwww"},
+      {"beam_candidates__bf16__k64", "9676a8b1cd5722bc7eca69b5653534adfac49751b35c11dfd9e1d6a946a8b9dd", 5, 4, 0, heddle_launch_beam_candidates__bf16__k64, "rwwww"},
+      {"beam_candidates__bf16__k8", "1921b9fd8d86a676c8fffe1cb852662606ed0bdea798e6d447e0636e68926c57", 5, 4, 0, heddle_launch_beam_candidates__bf16__k8, "rwwww"},
+      {"beam_candidates__f16__k1", "050eaa46e7c4b671fd5696d30eade695ee487ba2e692b8b4d91b1d9ef95eacce", 5, 4, 0, heddle_launch_beam_candidates__f16__k1, "rwwww"},
+      {"beam_candidates__f16__k16", "56c252eca11a913105de41d3ac2ecc79237a3984a7446cf803aa2db1d3fca487", 5, 4, 0, heddle_launch_beam_candidates__f16__k16, "rwwww"},
+      {"beam_candidates__f16__k2", "efd32b3652b9cedb0ba483d002879e0e52237fe2b83025bb3f212a4580670a70", 5, 4, 0, heddle_launch_beam_candidates__f16__k2, "rwwww"},
+      {"beam_candidates__f16__k32", "1467e7415b3c036c1edb16f25fe7d95b3698f597ca5e4372cada9412047f6f8b", 5, 4, 0, heddle_launch_beam_candidates__f16__k32, "rwwww"},
+      {"beam_candidates__f16__k4", "e19fdbd517e4abacd51ace6bf4002667f4dff6d26251317e7b997b5e3804fc6b", 5, 4, 0, heddle_launch_beam_candidates__f16__k4, "rwwww"},
+      {"beam_candidates__f16__k64", "cf97f59245cdb10015fa3a4e1c25bed1fcf48d291c835815cd1b7382a5676bc3", 5, 4, 0, heddle_launch_beam_candidates__f16__k64, "rwwww"},
+      {"beam_candidates__f16__k8", "6599863ab9a6c37e62a3cd1ef95a15f3cb934395fdfa3df2e00dd79fad76a067", 5, 4, 0, heddle_launch_beam_candidates__f16__k8, "rwwww"},
+      {"beam_candidates__f32__k1", "8bfb36a5047b3fcb5e46647fbe87631630691cee7046540cd60c28ffb46f28c5", 5, 4, 0, heddle_launch_beam_candidates__f32__k1, "rwwww"},
+      {"beam_candidates__f32__k16", "6b8e123e694f2d883926df171c08aed669a0ac23c3b077065ddc96ae20a2c94a", 5, 4, 0, heddle_launch_beam_candidates__f32__k16, "rwwww"},
+      {"beam_candidates__f32__k2", "5adbc65c00d2172113022b3e430ff16b21292481dc65c332e4eb62494ff383ac", 5, 4, 0, heddle_launch_beam_candidates__f32__k2, "rwwww"},
+      {"beam_candidates__f32__k32", "2737ad7933fc4d5e069dc86cf301f94a482043a8351f947eecf823729f7c3f35", 5, 4, 0, heddle_launch_beam_candidates__f32__k32, "rwwww"},
+      {"beam_candidates__f32__k4", "ed3e78ebe8d1ca914b3375fb58b4956066cd2e93acef77c9fd50e3b5d85e1ff9", 5, 4, 0, heddle_launch_beam_candidates__f32__k4, "rwwww"},
+      {"beam_candidates__f32__k64", "1c809235e7eaea6fc1f08cb025d0c0604447a178d262a44219a41a1d0220a20d", 5, 4, 0, heddle_launch_beam_candidates__f32__k64, "rwwww"},
+      {"beam_candidates__f32__k8", "c48a12e2fad284b5a3fcbee5f369264914dde82cb650b3355a2edd16455d404a", 5, 4, 0, heddle_launch_beam_candidates__f32__k8, "rwwww"},
       {"beam_heads__bf16", "d70dfb9b0346bcd6e6082b1e7f2f7cfa7c883152c41700edfd82d8548ea1d967", 3, 5, 0, heddle_launch_beam_heads__bf16, "rrw"},
       {"beam_heads__f16", "9223cd0dbf5af6ccaae62c252e2dd69e903c9380ca6e31e732b0d9848210c0f1", 3, 5, 0, heddle_launch_beam_heads__f16, "rrw"},
       {"beam_heads__f32", "dbf66d75a76a4a6336ca27519fce1ec45eac603d0a4108669f52e72e4561682a", 3, 5, 0, heddle_launch_beam_heads__f32, "rrw"},
@@ -954,13 +1003,14 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"beam_heads_keys_values__bf16", "5f9da77b9f3ff5f7aebe602425c5ba76668b70f78ba8b0cf6335fc83ee123088", 5, 6, 0, heddle_launch_beam_heads_keys_values__bf16, "rrrww"},
       {"beam_heads_keys_values__f16", "854a8c6d2d2b268347eba9c9caa977a2afecc334b6cc11079d5707a48b05531a", 5, 6, 0, heddle_launch_beam_heads_keys_values__f16, "rrrww"},
       {"beam_heads_keys_values__f32", "0c6735fce5f753993dba048fa3ae854a70a3a04bc002846da0a18fc93454f0af", 5, 6, 0, heddle_launch_beam_heads_keys_values__f32, "rrrww"},
-      {"beam_rank__k1", "220dc38bf1bfbbf8f65f23e4887f52acc140dd98822172c9cb95970cab044665", 8, 4, 0, heddle_launch_beam_rank__k1, "rrrrwwww"},
-      {"beam_rank__k16", "bfd61c6b892ff1e130bf6760e8219ed8f838f37cdbbdab2fde9a5cea2ea2738c", 8, 4, 0, heddle_launch_beam_rank__k16, "rrrrwwww"},
-      {"beam_rank__k2", "3df479080a624717444e010d8474232c1edc29da0a195b55de94c546585f5179", 8, 4, 0, heddle_launch_beam_rank__k2, "rrrrwwww"},
-      {"beam_rank__k32", "b1614e4ac4ead8e024ebd01192029785e9ae37c62e28b4aec7b21fb040916b9f", 8, 4, 0, heddle_launch_beam_rank__k32, "rrrrwwww"},
-      {"beam_rank__k4", "8c4eaacaee57168b7102cd0d1b4545b450b2a6051fdf7c51b99834e031fe904e", 8, 4, 0, heddle_launch_beam_rank__k4, "rrrrwwww"},
-      {"beam_rank__k64", "7a32163cbe2c251d91e62e5f7b7120a5e2b62c5a7843756381f5eb0a0ca90e02", 8, 4, 0, heddle_launch_beam_rank__k64, "rrrrwwww"},
-      {"beam_rank__k8", "b7329271c0f4fc71e0156733f9270fc9dbfc8320721ef1cb243db95555f337e6", 8, 4, 0, heddle_launch_beam_rank__k8, "rrrrwwww"},
+      {"beam_heads_keys_values_f32", "9a7eaf12543d3cb3a34d69048c340cf67b1ac1ac69dd0ecb6c1675902df4812e", 5, 6, 0, heddle_launch_beam_heads_keys_values_f32, "rrrww"},
+      {"beam_rank__k1", "88e241d611c34996c3bb2257ab2931cd94f0033422cfe8c0b24fb68098ba2bfe", 8, 4, 0, heddle_launch_beam_rank__k1, "rrrrwwww"},
+      {"beam_rank__k16", "68dcbc337e1ad8484c7386d762c6417e7b08aad54b07577cd7c45483e19b42dc", 8, 4, 0, heddle_launch_beam_rank__k16, "rrrrwwww"},
+      {"beam_rank__k2", "599a2f37c7509815060baf38f5ffc41d1e6c7ddb1f7f3cdff9aa9e07c2be6d6a", 8, 4, 0, heddle_launch_beam_rank__k2, "rrrrwwww"},
+      {"beam_rank__k32", "a09f4228d36d9a6d6e9cd3e203e65f44b2fa37bf9d3e032de5c8f0c177b9fd15", 8, 4, 0, heddle_launch_beam_rank__k32, "rrrrwwww"},
+      {"beam_rank__k4", "b00ac85352a552128386c3b60d80aec839e5c3f618c3168e35c653e8a36125ad", 8, 4, 0, heddle_launch_beam_rank__k4, "rrrrwwww"},
+      {"beam_rank__k64", "64ad06da0794f651c0de6063b03b52d7badb3b317f1d27f1c4a93fad766b59db", 8, 4, 0, heddle_launch_beam_rank__k64, "rrrrwwww"},
+      {"beam_rank__k8", "cf1fdfc41f9722f8af0ed5db5f9ede42462491ed27ba82947384a88a3a938612", 8, 4, 0, heddle_launch_beam_rank__k8, "rrrrwwww"},
       {"beam_select__k1", "0de959dac0ece9411d7a7c5eb569df5d24274116a2c4e257a4b238edbb702351", 12, 7, 1, heddle_launch_beam_select__k1, "rrrrrrrrwwww"},
       {"beam_select__k16", "a600cc6d0bec50708005c91e76192b668d0f4d4997c8bdd8a04c4b95300762fc", 12, 7, 1, heddle_launch_beam_select__k16, "rrrrrrrrwwww"},
       {"beam_select__k2", "83fe79999c03793205767187cd4e90b56778521810b9e017546b9d6df09446f6", 12, 7, 1, heddle_launch_beam_select__k2, "rrrrrrrrwwww"},
@@ -982,9 +1032,9 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"beam_select_hf__k4", "5521b18887fd425209d87d855efe5d5d3332a83e5ab6c6185b27a8b805c510d1", 20, 7, 4, heddle_launch_beam_select_hf__k4, "rrrrrrrrrrrrwwwwwwww"},
       {"beam_select_hf__k64", "bfa09b4e1bf9ac355203f4be3293b20fe39d4041225011f4b764ced67db58b5b", 20, 7, 4, heddle_launch_beam_select_hf__k64, "rrrrrrrrrrrrwwwwwwww"},
       {"beam_select_hf__k8", "30843e51a156ae83e96e5315380e1e765f9c1f08d904f819d3587f50b16430ba", 20, 7, 4, heddle_launch_beam_select_hf__k8, "rrrrrrrrrrrrwwwwwwww"},
-      {"bias_argmax__bf16", "15d4b8ab9bcebcc585df01e72f6723dd610e640b294a6b75a2e8bfa7f25438ca", 4, 2, 0, heddle_launch_bias_argmax__bf16, "rrww"},
-      {"bias_argmax__f16", "e8adcdc0a3e8794b23f31a86a033ce57c5f86bf3c6ed39601bd0eb62e7abbe40", 4, 2, 0, heddle_launch_bias_argmax__f16, "rrww"},
-      {"bias_argmax__f32", "ee198cc020d55df877e6e84fe93a1f273220600dcc0663fe55e1f5c5b01df9e8", 4, 2, 0, heddle_launch_bias_argmax__f32, "rrww"},
+      {"bias_argmax__bf16", "c39a168c7a27c7ed7191efc85bcdd51ca5e1e77e1b014ab7e84d5bab2b384c37", 4, 2, 0, heddle_launch_bias_argmax__bf16, "rrww"},
+      {"bias_argmax__f16", "72422ef94f7e3e14ec566f80d7f45a0c7cc72d3b35667bdccf199a1469c2ed06", 4, 2, 0, heddle_launch_bias_argmax__f16, "rrww"},
+      {"bias_argmax__f32", "890ae425e4348a1ffb7b71db003774acdf9a6d08a7f14696d1ebd43b1fbf7486", 4, 2, 0, heddle_launch_bias_argmax__f32, "rrww"},
       {"bias_cast_f32__bf16", "ef442d2b154c5acc6f43f00b9780f2fa340e7752eb5b178d0f249966cd233888", 3, 2, 0, heddle_launch_bias_cast_f32__bf16, "rrw"},
       {"bias_cast_f32__f16", "2c44e002a0e516329f17b7c00bbbe8a51b99d115501788d1963c2b5054a7b250", 3, 2, 0, heddle_launch_bias_cast_f32__f16, "rrw"},
       {"bias_cast_f32__f32", "ac33fba0fd603ce7ef3638290d44c7ef6d6312d2165e89f6238bf471376d1c2e", 3, 2, 0, heddle_launch_bias_cast_f32__f32, "rrw"},
@@ -1000,12 +1050,12 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"bias_residual__bf16", "3011c883c843688c3d0e7ab1142e497e488a691484bb741c35e4e1d8d28e8f85", 4, 2, 0, heddle_launch_bias_residual__bf16, "rrrw"},
       {"bias_residual__f16", "cc1bdd2e9b427e3f8b0d676595587e03acdf0ee45f490d877660aa14734ad40e", 4, 2, 0, heddle_launch_bias_residual__f16, "rrrw"},
       {"bias_residual__f32", "d56634e3b59127d8903fc36dbb6aa5db7f447eb5a9152b009cec11d644c33d3c", 4, 2, 0, heddle_launch_bias_residual__f32, "rrrw"},
-      {"bias_residual_and_layer_norm__bf16", "8df7abafd5a52cf9f9b8271bff60ba56ece856e58b3244d9d44e75d40555e1ca", 7, 2, 1, heddle_launch_bias_residual_and_layer_norm__bf16, "rrrrrww"},
-      {"bias_residual_and_layer_norm__f16", "b5436b2a2a6f00911652e1fb8bbe3619acaf3c5d6b1a96b6752343d606d7b8e5", 7, 2, 1, heddle_launch_bias_residual_and_layer_norm__f16, "rrrrrww"},
-      {"bias_residual_and_layer_norm__f32", "742bc4f0c199f373bc9946da84e79f7d0584d6657648f859db67a5693001ac2b", 7, 2, 1, heddle_launch_bias_residual_and_layer_norm__f32, "rrrrrww"},
-      {"bias_residual_layer_norm__bf16", "beca9cbb72fe2b4fe62a07edf03c7eabc7f7c22d0491e595c0428cc6c3817eac", 6, 2, 1, heddle_launch_bias_residual_layer_norm__bf16, "rrrrrw"},
-      {"bias_residual_layer_norm__f16", "21eb00546569aa68dbe10290c3da11e782048fe6c468865f2b1ed4931826b287", 6, 2, 1, heddle_launch_bias_residual_layer_norm__f16, "rrrrrw"},
-      {"bias_residual_layer_norm__f32", "68f03672539deea09e00c6e5dd59dcae0d347bd7f759d5849e4664ec29138a68", 6, 2, 1, heddle_launch_bias_residual_layer_norm__f32, "rrrrrw"},
+      {"bias_residual_and_layer_norm__bf16", "16facec41854e57dc2660676cb8b0f02d5e3a03f06e659fc88c9ae2352ddf182", 7, 2, 1, heddle_launch_bias_residual_and_layer_norm__bf16, "rrrrrww"},
+      {"bias_residual_and_layer_norm__f16", "114a0d60aede6d94055a1afb99be0f35db24ff74cb8c669c5708d3436523e5a2", 7, 2, 1, heddle_launch_bias_residual_and_layer_norm__f16, "rrrrrww"},
+      {"bias_residual_and_layer_norm__f32", "31ef0bf7ae6987f4a2284928ad84d029041398c299fdc4c44b779ced4743a0ea", 7, 2, 1, heddle_launch_bias_residual_and_layer_norm__f32, "rrrrrww"},
+      {"bias_residual_layer_norm__bf16", "0981db9357c5ad55a0c19c19487b77b82f142b24240e98f2449d1c2d74bebf94", 6, 2, 1, heddle_launch_bias_residual_layer_norm__bf16, "rrrrrw"},
+      {"bias_residual_layer_norm__f16", "c9895ae65a4fe0148290dd68e78c74a9e741a9b6223b61728abd7f8dd9963a1b", 6, 2, 1, heddle_launch_bias_residual_layer_norm__f16, "rrrrrw"},
+      {"bias_residual_layer_norm__f32", "796c64e38fd68c6841757773317d15caeafb4d5ccb25b18b18c82451912a814a", 6, 2, 1, heddle_launch_bias_residual_layer_norm__f32, "rrrrrw"},
       {"bias_silu__bf16", "86cfd780967343c57fce36dad6868912242f4689bab85453245c970ae9266223", 3, 2, 0, heddle_launch_bias_silu__bf16, "rrw"},
       {"bias_silu__f16", "e1079288064c64c1bd0c363df98ee14495c81f68bc479605264f80dea346e229", 3, 2, 0, heddle_launch_bias_silu__f16, "rrw"},
       {"bias_silu__f32", "0b17a396ca61656961d4603e614546147eaa7aa7f8987f2a364cd0d66e68f0e5", 3, 2, 0, heddle_launch_bias_silu__f32, "rrw"},
@@ -1015,6 +1065,10 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"cast_f32__bf16", "0d2972d28bd15f0b75a46b518ad819b83b341cfb6757bb6f8888e74cef7664b8", 2, 2, 0, heddle_launch_cast_f32__bf16, "rw"},
       {"cast_f32__f16", "e070de33c9733a28e668b145cb1058f0450f85f855e8052d671d036a15f94812", 2, 2, 0, heddle_launch_cast_f32__f16, "rw"},
       {"cast_f32__f32", "2240c5dac17c7d792f7c8e8bda6fa340171d52ab4f4472957573a88d40cc36e6", 2, 2, 0, heddle_launch_cast_f32__f32, "rw"},
+      {"cast_float__bf16", "23664a653dc28f0c7cd6c74db6b1bd75a4b52b52939b9fcf282a5adb67b1d148", 2, 2, 0, heddle_launch_cast_float__bf16, "rw"},
+      {"cast_float__f16", "c9df1ce3c16366acf65a8cc115149455d6c57689aebb3c328df0e6e2a0358892", 2, 2, 0, heddle_launch_cast_float__f16, "rw"},
+      {"cast_float__f32", "f07863f41fc3aa537443c6c03c3fe1cc6371d8f7db42d6ba8d12377b9851223a", 2, 2, 0, heddle_launch_cast_float__f32, "rw"},
+      {"cast_float_quantize_rows", "e76da1bba0534ccfa3bc48d2ffa13b8d8d1467d0658cffaaccf99328e6a17cc8", 3, 2, 0, heddle_launch_cast_float_quantize_rows, "rww"},
       {"channel_max__bf16", "074908e59f66b528d1b935ef6abd3f6f58fd94450c708e883f096d9807b2b775", 2, 2, 0, heddle_launch_channel_max__bf16, "rw"},
       {"channel_max__f16", "aca3ac25cde81e61c2dd0056a35cb9bdcb72976d641a44dca9e1fdc6614814f0", 2, 2, 0, heddle_launch_channel_max__f16, "rw"},
       {"channel_max__f32", "ab27d416c3bc06655145dae8cc3ec316b2803cd27ad0861bcf92fa25b19c93da", 2, 2, 0, heddle_launch_channel_max__f32, "rw"},
@@ -1049,9 +1103,21 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"dequantize_rows_bias__bf16", "3ce314460a1a1c3b167d50a95e681b9b043edd3f479a6e3f39e922ab5d637e68", 5, 2, 0, heddle_launch_dequantize_rows_bias__bf16, "rrrrw"},
       {"dequantize_rows_bias__f16", "aae61f959c3ee47b0d84ad92a2699adf7a931c8e7838f3f515b5b248d187cdf3", 5, 2, 0, heddle_launch_dequantize_rows_bias__f16, "rrrrw"},
       {"dequantize_rows_bias__f32", "b5f4c6fc80b1e9481e655de9a98d41e35a891a9e3a143c076d37d3b4e7afdc4c", 5, 2, 0, heddle_launch_dequantize_rows_bias__f32, "rrrrw"},
-      {"dequantize_rows_bias_residual_rms_norm_quantize_rows__bf16", "b25faa2badf5e04f566bc3a8724585976c57e9a59ad14bce1dbd04385f5615a5", 9, 2, 2, heddle_launch_dequantize_rows_bias_residual_rms_norm_quantize_rows__bf16, "rrrrrrwww"},
-      {"dequantize_rows_bias_residual_rms_norm_quantize_rows__f16", "1be0bc948afdc9913e86c11c8ff60363e24d0e5564ce1e4f13fed4f67c5c85af", 9, 2, 2, heddle_launch_dequantize_rows_bias_residual_rms_norm_quantize_rows__f16, "rrrrrrwww"},
-      {"dequantize_rows_bias_residual_rms_norm_quantize_rows__f32", "f5f7578955af90b10035e221505de97128e7252c82d632c000d591e2b89f854c", 9, 2, 2, heddle_launch_dequantize_rows_bias_residual_rms_norm_quantize_rows__f32, "rrrrrrwww"},
+      {"dequantize_rows_bias_f32__bf16", "d7011651c1679fafcf5769f10f580907a1c909899545ba8afdf44d8608101c32", 5, 3, 0, heddle_launch_dequantize_rows_bias_f32__bf16, "rrrrw"},
+      {"dequantize_rows_bias_f32__f16", "ebfef59fd506622a789c453bc391da280c7ffd1f1c1a6f724fac2fcf0acfea1e", 5, 3, 0, heddle_launch_dequantize_rows_bias_f32__f16, "rrrrw"},
+      {"dequantize_rows_bias_f32__f32", "9ae87eac345285f949e4dad74d618eac0422c0c063c163403457c29e9aeabc19", 5, 3, 0, heddle_launch_dequantize_rows_bias_f32__f32, "rrrrw"},
+      {"dequantize_rows_bias_residual_rms_norm_quantize_rows__bf16", "69ac67a984dee2b1f51e4f7b3d3cd4435093c7389ee709f983f8e6d4bc0eb342", 9, 2, 2, heddle_launch_dequantize_rows_bias_residual_rms_norm_quantize_rows__bf16, "rrrrrrwww"},
+      {"dequantize_rows_bias_residual_rms_norm_quantize_rows__f16", "6ffc813550a4ea85547cd95a0e6e4472d2f3ea3e387bcd6e1408c6c911f8f5e5", 9, 2, 2, heddle_launch_dequantize_rows_bias_residual_rms_norm_quantize_rows__f16, "rrrrrrwww"},
+      {"dequantize_rows_bias_residual_rms_norm_quantize_rows__f32", "25461985b9b75b04b567a26bde4292be2e0584dc424c045a54efb25ecf60161b", 9, 2, 2, heddle_launch_dequantize_rows_bias_residual_rms_norm_quantize_rows__f32, "rrrrrrwww"},
+      {"dequantize_rows_bias_rotate_f32_keys__bf16", "5bef51aae8624ad6cf90398100f6751b141adac5104bc317ad13a86892a4c3fb", 8, 5, 0, heddle_launch_dequantize_rows_bias_rotate_f32_keys__bf16, "rrrrrrrw"},
+      {"dequantize_rows_bias_rotate_f32_keys__f16", "f1c87018a065b9a796497d28a4e8e1c65af739fe312735d26660e99c1d83365f", 8, 5, 0, heddle_launch_dequantize_rows_bias_rotate_f32_keys__f16, "rrrrrrrw"},
+      {"dequantize_rows_bias_rotate_f32_keys__f32", "e3dddb4eb5d0e696bc257c573f663dacd49da474cc9ce6670dfd9f5a9b9b2698", 8, 5, 0, heddle_launch_dequantize_rows_bias_rotate_f32_keys__f32, "rrrrrrrw"},
+      {"dequantize_rows_bias_rotate_f32_queries_keys__bf16", "5e3d66df135076c89478eafc6796c3c0270b8844523a3e13d8bb567e786974e4", 12, 6, 0, heddle_launch_dequantize_rows_bias_rotate_f32_queries_keys__bf16, "rrrrrrrrrrww"},
+      {"dequantize_rows_bias_rotate_f32_queries_keys__f16", "ccd18c784a763a5b2d71c1ca01ef083bae7de5498c1c3e0d493a530610dda6ac", 12, 6, 0, heddle_launch_dequantize_rows_bias_rotate_f32_queries_keys__f16, "rrrrrrrrrrww"},
+      {"dequantize_rows_bias_rotate_f32_queries_keys__f32", "73244106770845eae31735e38cb19ca1ea72b4930ce9be0c2463aae9d418c3c1", 12, 6, 0, heddle_launch_dequantize_rows_bias_rotate_f32_queries_keys__f32, "rrrrrrrrrrww"},
+      {"dequantize_rows_bias_rotate_f32_queries_transpose__bf16", "30ec3b7ffaee3849b33cb372ed29360b271af934c6b3a72cab3db238f1baae2d", 10, 7, 0, heddle_launch_dequantize_rows_bias_rotate_f32_queries_transpose__bf16, "rrrrrrrrrw"},
+      {"dequantize_rows_bias_rotate_f32_queries_transpose__f16", "0ebceb57e729076088ccdf9ef812634d28184b6bdc8c284e3f055888cd60beb3", 10, 7, 0, heddle_launch_dequantize_rows_bias_rotate_f32_queries_transpose__f16, "rrrrrrrrrw"},
+      {"dequantize_rows_bias_rotate_f32_queries_transpose__f32", "ff6a4064f57fbb56357ec6490305431388af2a8ecb25bc2f62e54e5566d76571", 10, 7, 0, heddle_launch_dequantize_rows_bias_rotate_f32_queries_transpose__f32, "rrrrrrrrrw"},
       {"dequantize_rows_bias_rotate_keys__bf16", "1fa4ded3b59c50a9a68b13ab064767b970f94e36cd2d50a69714fbe89530001f", 8, 5, 0, heddle_launch_dequantize_rows_bias_rotate_keys__bf16, "rrrrrrrw"},
       {"dequantize_rows_bias_rotate_keys__f16", "d6b66caa78b7a3d30de610384bc30e74ee481350797e33b8ec85247fd1d76bef", 8, 5, 0, heddle_launch_dequantize_rows_bias_rotate_keys__f16, "rrrrrrrw"},
       {"dequantize_rows_bias_rotate_keys__f32", "8f39dd312f7f0803bc79427ce28313a00db6735d630819441d1a57399c619b84", 8, 5, 0, heddle_launch_dequantize_rows_bias_rotate_keys__f32, "rrrrrrrw"},
@@ -1061,12 +1127,16 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"dequantize_rows_bias_rotate_queries_transpose__bf16", "8579910ea5d537ed1a827e78a1ecdc12aa4f45fb93f9f1d3e5c5b3fce2e6394d", 10, 7, 0, heddle_launch_dequantize_rows_bias_rotate_queries_transpose__bf16, "rrrrrrrrrw"},
       {"dequantize_rows_bias_rotate_queries_transpose__f16", "0504058de74a6ee24a495a0e302fccecfa1e202035c3c74c65f9687bbb08949c", 10, 7, 0, heddle_launch_dequantize_rows_bias_rotate_queries_transpose__f16, "rrrrrrrrrw"},
       {"dequantize_rows_bias_rotate_queries_transpose__f32", "66a3cd4303026194bf4ae29d743b6c53aa75a7b7ba1bc86690e0697a7ac34fd9", 10, 7, 0, heddle_launch_dequantize_rows_bias_rotate_queries_transpose__f32, "rrrrrrrrrw"},
+      {"dequantize_rows_f32", "e194a74e0631ae29f26fe16f7952f67670adf69af002077570dc8f3eeba4b63d", 4, 3, 0, heddle_launch_dequantize_rows_f32, "rrrw"},
       {"dequantize_rows_residual__bf16", "dedf26cdf7775d3ec9eb2ca6d30a11bc4754c914cf59ca1c345fb50cb4274fc0", 5, 2, 0, heddle_launch_dequantize_rows_residual__bf16, "rrrrw"},
       {"dequantize_rows_residual__f16", "bd7dff500ff0a277db9d9b7f7d5a288316e21b185bc76197c7a8acc5dfb951d3", 5, 2, 0, heddle_launch_dequantize_rows_residual__f16, "rrrrw"},
       {"dequantize_rows_residual__f32", "e4424c8d1ea0bb2e9f8eb609a7c5892be17b33d11eeed1dce18bb60b7f008b88", 5, 2, 0, heddle_launch_dequantize_rows_residual__f32, "rrrrw"},
-      {"dequantize_rows_residual_rms_norm_quantize_rows__bf16", "9e53155df479a20dc903dd5d04243d9909d0484114256e41bc3a2eb24cb92677", 8, 2, 2, heddle_launch_dequantize_rows_residual_rms_norm_quantize_rows__bf16, "rrrrrwww"},
-      {"dequantize_rows_residual_rms_norm_quantize_rows__f16", "587718d0ab32048cd07d4b2d9d8cfd95edf68b5cf110aaef218b6f16e036330b", 8, 2, 2, heddle_launch_dequantize_rows_residual_rms_norm_quantize_rows__f16, "rrrrrwww"},
-      {"dequantize_rows_residual_rms_norm_quantize_rows__f32", "35ef77c5112ca19c71f7836564e1a085cc29396e38a764fb46c84bd37e17533b", 8, 2, 2, heddle_launch_dequantize_rows_residual_rms_norm_quantize_rows__f32, "rrrrrwww"},
+      {"dequantize_rows_residual_rms_norm_quantize_rows__bf16", "3740bc0c36923a6869633b57ab351bd19f2cc3ae605c12a581d3794a51a1517c", 8, 2, 2, heddle_launch_dequantize_rows_residual_rms_norm_quantize_rows__bf16, "rrrrrwww"},
+      {"dequantize_rows_residual_rms_norm_quantize_rows__f16", "877fd790907b1889b6caf39fbecc59f6bd8ffb47db4910f8559fdff238a79a76", 8, 2, 2, heddle_launch_dequantize_rows_residual_rms_norm_quantize_rows__f16, "rrrrrwww"},
+      {"dequantize_rows_residual_rms_norm_quantize_rows__f32", "8bf9cc67dc3c7e23a313664128b6b38aec8ef338a0d1501c408efe9419d9fae2", 8, 2, 2, heddle_launch_dequantize_rows_residual_rms_norm_quantize_rows__f32, "rrrrrwww"},
+      {"dequantize_rows_rotate_f32_keys", "379bc4d1f85132561a36543415fb5dc087883e049e4f039a12d92296926e734d", 7, 5, 0, heddle_launch_dequantize_rows_rotate_f32_keys, "rrrrrrw"},
+      {"dequantize_rows_rotate_f32_queries_keys", "0d2a25e998a34477f5dc59721a8dc53da1cb10fa7346f0033239321e426fe261", 10, 6, 0, heddle_launch_dequantize_rows_rotate_f32_queries_keys, "rrrrrrrrww"},
+      {"dequantize_rows_rotate_f32_queries_transpose", "ab8792ea9d9ac5af7a29a4dc2c66dd3b5a54462e354096400f806bf2df6e63b3", 9, 7, 0, heddle_launch_dequantize_rows_rotate_f32_queries_transpose, "rrrrrrrrw"},
       {"dequantize_rows_rotate_keys__bf16", "b29b7035480ea4c00174ebf6da9de2b7fabb0801704aeb69dd5538e4d1a3c429", 7, 5, 0, heddle_launch_dequantize_rows_rotate_keys__bf16, "rrrrrrw"},
       {"dequantize_rows_rotate_keys__f16", "da73b88b400d3221813113226720be2560acbb37e095146433bd6a06d4b312fc", 7, 5, 0, heddle_launch_dequantize_rows_rotate_keys__f16, "rrrrrrw"},
       {"dequantize_rows_rotate_keys__f32", "6b5a53dc2e73cee4355b43259af707cff3987beef068c4a59b176587f6bf99d4", 7, 5, 0, heddle_launch_dequantize_rows_rotate_keys__f32, "rrrrrrw"},
@@ -1076,19 +1146,19 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"dequantize_rows_rotate_queries_transpose__bf16", "c0359d72703abe588a1d9e4ccc6fa625c2ebe33617c46c4e6fb7b12c568fabd4", 9, 7, 0, heddle_launch_dequantize_rows_rotate_queries_transpose__bf16, "rrrrrrrrw"},
       {"dequantize_rows_rotate_queries_transpose__f16", "3e59e65497a3743d2f5bf4e7e6127722eb77aece80c33997e4b1ada6c6755fe7", 9, 7, 0, heddle_launch_dequantize_rows_rotate_queries_transpose__f16, "rrrrrrrrw"},
       {"dequantize_rows_rotate_queries_transpose__f32", "4c79cb1121877f9bc38637be375c57fc7ac9bb9f5ac2c67185269fc16c0cd9ba", 9, 7, 0, heddle_launch_dequantize_rows_rotate_queries_transpose__f32, "rrrrrrrrw"},
-      {"dequantize_rows_swiglu_quantize_rows", "d6a451d44a65c284ed1e1f53ca07be1f0159100d63e824e69cd5b08c9da13ea1", 7, 2, 0, heddle_launch_dequantize_rows_swiglu_quantize_rows, "rrrrrww"},
-      {"embed_layer_norm__bf16", "5f1efdf5832f5417fee5171341b154ce0f52e6289b85d132f3918ad5982b596d", 12, 6, 1, heddle_launch_embed_layer_norm__bf16, "rrrrrrrrrrrw"},
-      {"embed_layer_norm__f16", "fb170b962f33ea43bde6d42f2b0e6ca279e6c1fb40d4047db6d1ddbc2ee9df93", 12, 6, 1, heddle_launch_embed_layer_norm__f16, "rrrrrrrrrrrw"},
-      {"embed_layer_norm__f32", "fb0a272237c1e43127265e6da3c68839979689fdb606c14fe294eb600b650552", 12, 6, 1, heddle_launch_embed_layer_norm__f32, "rrrrrrrrrrrw"},
+      {"dequantize_rows_swiglu_quantize_rows", "1de5da18767a192c4461ed7abaf7b845d0049cf21054c4237a272aac0d07982c", 7, 2, 0, heddle_launch_dequantize_rows_swiglu_quantize_rows, "rrrrrww"},
+      {"embed_layer_norm__bf16", "4e5f2c34f54d0cd79a9c1bb59448e127d77f28f4ff3e6d837cefcfe8ee7543f4", 12, 6, 1, heddle_launch_embed_layer_norm__bf16, "rrrrrrrrrrrw"},
+      {"embed_layer_norm__f16", "7355f8ccd85b9c455194c0e26ffd889a8bc6879ec23da89a0cda1ccdbf226f38", 12, 6, 1, heddle_launch_embed_layer_norm__f16, "rrrrrrrrrrrw"},
+      {"embed_layer_norm__f32", "1e28e947a08c1b234407d7dfe50e2c44cce55e4fb53af496fde4bf51c403611b", 12, 6, 1, heddle_launch_embed_layer_norm__f32, "rrrrrrrrrrrw"},
       {"embed_scaled__bf16", "2d1d927edb1f5baaebde96171dba0ebfc1071716b45258a5af25fc1b97de6340", 8, 5, 1, heddle_launch_embed_scaled__bf16, "rrrrrrrw"},
       {"embed_scaled__f16", "023a5b884408bfe2f4194cc0b7ffb35a6e8283337c3effec06490461dfafeb46", 8, 5, 1, heddle_launch_embed_scaled__f16, "rrrrrrrw"},
       {"embed_scaled__f32", "1801967813e5974ea625011abe38b0013ab34304b69641db9bba47b00d985f41", 8, 5, 1, heddle_launch_embed_scaled__f32, "rrrrrrrw"},
       {"embed_step__bf16", "b720fd3d20896c4d4310a66150d2cf5a993bb57cb9012f3a3506e570eaaabbac", 5, 5, 1, heddle_launch_embed_step__bf16, "rrrrw"},
       {"embed_step__f16", "3b0a9491b3aa15ce0f2918a9764b34c4739094bcc05230bee72ccfa6b92222fd", 5, 5, 1, heddle_launch_embed_step__f16, "rrrrw"},
       {"embed_step__f32", "6b7751203dca345e7d3358c63e7d8605d79703984de2cd641b73f6f0c6fc412c", 5, 5, 1, heddle_launch_embed_step__f32, "rrrrw"},
-      {"embed_untyped_layer_norm__bf16", "d9c1427f49a7f47bee07b08da952e718b741e54528c6d6c2505109686e54cfd4", 10, 5, 1, heddle_launch_embed_untyped_layer_norm__bf16, "rrrrrrrrrw"},
-      {"embed_untyped_layer_norm__f16", "fd5c830356c909f77c525416320e0d11ae835d7f180190af98094bac31085915", 10, 5, 1, heddle_launch_embed_untyped_layer_norm__f16, "rrrrrrrrrw"},
-      {"embed_untyped_layer_norm__f32", "b5e90e65862ffb2a393a24dd87f4e98a95b25cad3fbf33699160b691c532ce5f", 10, 5, 1, heddle_launch_embed_untyped_layer_norm__f32, "rrrrrrrrrw"},
+      {"embed_untyped_layer_norm__bf16", "3c94be1731d05fe033cf4efa824392cecd3d08f91db5472c20fc20c5036dfff7", 10, 5, 1, heddle_launch_embed_untyped_layer_norm__bf16, "rrrrrrrrrw"},
+      {"embed_untyped_layer_norm__f16", "fe1f0e0b2a1db60116e53707cb30a71e56d4d21e9d9ec753fb342f425f48c1c5", 10, 5, 1, heddle_launch_embed_untyped_layer_norm__f16, "rrrrrrrrrw"},
+      {"embed_untyped_layer_norm__f32", "3dedd18d5b5b4aee971b7a1e56da1dbe483c85c5698b65d9d0735460538f4995", 10, 5, 1, heddle_launch_embed_untyped_layer_norm__f32, "rrrrrrrrrw"},
       {"embedding_lookup__bf16", "ec7398e3379a41836103e53c4ec6fc2ed08833834f86fe7da11c46ee5d8c6774", 3, 3, 0, heddle_launch_embedding_lookup__bf16, "rrw"},
       {"embedding_lookup__f16", "5286dc7b6defea4df90bec479692dac768b7a788dc618d6fa0b865448399890b", 3, 3, 0, heddle_launch_embedding_lookup__f16, "rrw"},
       {"embedding_lookup__f32", "2d230fda59a320a08c3d2ffc94c65260a5d7ccc7b875f3d32720b351b8247e38", 3, 3, 0, heddle_launch_embedding_lookup__f32, "rrw"},
@@ -1098,9 +1168,9 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"follow_parents", "f94c2717c0b5d0c0d1ba3ba6ade3f5ce0584bedbcbc9b5a7127651b5af7f428f", 4, 3, 0, heddle_launch_follow_parents, "rrrw"},
       {"follow_seen", "f0a5ffebf66015cf3bfce89e4951ae63a87e94eb581b4d95f6258b5e488b9c37", 4, 2, 0, heddle_launch_follow_seen, "rrrw"},
       {"follow_text", "ea9ade5ed32e41d06867e28cd125510f8c5742c190f98ac8964b73d868a51402", 5, 2, 0, heddle_launch_follow_text, "rrrrw"},
-      {"force_words__bf16", "f21b3509ff5e16ee7faa286b1881d6ddc16ea7e6880c0f5b81504264509b77e0", 6, 4, 0, heddle_launch_force_words__bf16, "rrrrrw"},
-      {"force_words__f16", "7ef35a6b8efdae36c7f599f650dce170cbc89aa88edba5c7a6818cec92f4c480", 6, 4, 0, heddle_launch_force_words__f16, "rrrrrw"},
-      {"force_words__f32", "3595e932094888ae244092093baf1978f09db872afb7d381932a3bab85320acb", 6, 4, 0, heddle_launch_force_words__f32, "rrrrrw"},
+      {"force_words__bf16", "e627b98b250f5ad076aeef466612ad9c7a31a6e00ee97eb25877415d3d7d4195", 6, 4, 0, heddle_launch_force_words__bf16, "rrrrrw"},
+      {"force_words__f16", "a129a98e70e097b9690df60dd920cd1185b573de08c04d8bcfe7d3978a7f1d09", 6, 4, 0, heddle_launch_force_words__f16, "rrrrrw"},
+      {"force_words__f32", "593a792e8ad5264212039f4df650ce35ee6b152e2a4698d8314e77d9e23e1cbe", 6, 4, 0, heddle_launch_force_words__f32, "rrrrrw"},
       {"gather_beams__bf16", "c67840554921fb14c0d035181ae286afcecb6537b07bf5ced13183cbcfd2485a", 3, 4, 0, heddle_launch_gather_beams__bf16, "rrw"},
       {"gather_beams__f16", "e83975ddf98b0a7055199d92fdf283fb03cf364ef3e1371b3f4d9f0e776eff45", 3, 4, 0, heddle_launch_gather_beams__f16, "rrw"},
       {"gather_beams__f32", "17ac48f1d916f1814b9052126260e533d3b22b486efddb879ff88132bdd308d4", 3, 4, 0, heddle_launch_gather_beams__f32, "rrw"},
@@ -1111,10 +1181,10 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"gelu_tanh__bf16", "25f2c66d0f2ec6eee8d6a69ebbd09016a175b92d824af1a97bf3f46e5792a741", 2, 2, 0, heddle_launch_gelu_tanh__bf16, "rw"},
       {"gelu_tanh__f16", "d0bd576ec6c0846e527da878874bb3bb728a4f431b4c808f1b48c95169426dc6", 2, 2, 0, heddle_launch_gelu_tanh__f16, "rw"},
       {"gelu_tanh__f32", "d30de3bfa226258d9f88a451d15a9fa5fdf720f1a575659a54d5a698ba67bd5a", 2, 2, 0, heddle_launch_gelu_tanh__f32, "rw"},
-      {"greedy__bf16", "b6373c0f558b97f449567c73826afdfb3836e8e8748b764721a3453885d53f83", 7, 4, 0, heddle_launch_greedy__bf16, "rrrrrww"},
-      {"greedy__f16", "865cc8b25e0697c35b6803b0359355d62122a8853a817ef3bcb4f9bc21f68083", 7, 4, 0, heddle_launch_greedy__f16, "rrrrrww"},
-      {"greedy__f32", "0d605a4baffb2364ac921a510d1a05799c3488f0a15e81a10a3f8bb4b0892fd0", 7, 4, 0, heddle_launch_greedy__f32, "rrrrrww"},
-      {"greedy_of_peaks", "727e983c3967660472a52241cb4de4dc1122169d6aa4f28b3d438699be86ff7d", 8, 4, 0, heddle_launch_greedy_of_peaks, "rrrrrrww"},
+      {"greedy__bf16", "531aff696c6d1f60c6b3b5d9b463c1404462e93e755de66ba9562ea0f3f12621", 7, 4, 0, heddle_launch_greedy__bf16, "rrrrrww"},
+      {"greedy__f16", "e08668a866d9788f81e60a898b0cbbdc44583a496b0e267fe53bf87714d8c6fa", 7, 4, 0, heddle_launch_greedy__f16, "rrrrrww"},
+      {"greedy__f32", "e99428c6782f6a4032c075a52ef75ed79bf9a8b6fd8e9157c8f3d2a4b3b6df55", 7, 4, 0, heddle_launch_greedy__f32, "rrrrrww"},
+      {"greedy_of_peaks", "fe17f0381e853b641c3c2f4544c7be34d7814163af936bd0968dbb07c0195ff1", 8, 4, 0, heddle_launch_greedy_of_peaks, "rrrrrrww"},
       {"int8_bias_gelu__bf16", "8f45db90f8c69c8c532006c4638e9668b586d2a2858102337f5b06ebbdb0ce1f", 4, 2, 1, heddle_launch_int8_bias_gelu__bf16, "rrrw"},
       {"int8_bias_gelu__f16", "284bb48ccafe0c91a0bb31b2959185fdafe001f0cf0b19eeb76e31a7d405ee84", 4, 2, 1, heddle_launch_int8_bias_gelu__f16, "rrrw"},
       {"int8_bias_gelu__f32", "73edddf030236323b1e83862e74c71a6f6059c57b9c8172e8f2f93232bf309f1", 4, 2, 1, heddle_launch_int8_bias_gelu__f32, "rrrw"},
@@ -1151,15 +1221,15 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"int8_bias_residual__bf16", "7d9231f5b3bcbd0b39149960d120e3c2075d7b71ccc012b4cd5b38f34374548f", 5, 2, 0, heddle_launch_int8_bias_residual__bf16, "rrrrw"},
       {"int8_bias_residual__f16", "fc07bf7213af385773f4f2e4fff7ab9919590e5be2e7ef245054ce4c7bc774d9", 5, 2, 0, heddle_launch_int8_bias_residual__f16, "rrrrw"},
       {"int8_bias_residual__f32", "46a2e11e851465644997c767fd74bdffa2ea538d730a20759e42d28d3d36bcbe", 5, 2, 0, heddle_launch_int8_bias_residual__f32, "rrrrw"},
-      {"int8_bias_residual_and_layer_norm__bf16", "b5183d2cfa22d9a93ca762c846f3a568d2f4f278b6ef4afcfaf8cb414974acc2", 8, 2, 2, heddle_launch_int8_bias_residual_and_layer_norm__bf16, "rrrrrrww"},
-      {"int8_bias_residual_and_layer_norm__f16", "cbd244d44e53a3e03a77f28345ff03c987b8aae53c541e2af40a2a25605041c7", 8, 2, 2, heddle_launch_int8_bias_residual_and_layer_norm__f16, "rrrrrrww"},
-      {"int8_bias_residual_and_layer_norm__f32", "081a52270040ca6d4ccb06717536c33b75fca709f0bf073b00b9e8fc358c4dc8", 8, 2, 2, heddle_launch_int8_bias_residual_and_layer_norm__f32, "rrrrrrww"},
-      {"int8_bias_residual_layer_norm__bf16", "6244320b87b02ca18ac29a0773ce8f060db4ecb5bc90c804f35a225ca88af7c3", 7, 2, 1, heddle_launch_int8_bias_residual_layer_norm__bf16, "rrrrrrw"},
-      {"int8_bias_residual_layer_norm__f16", "eb7aa3f96465555d09eae30b89df799deae843b929aa1bb951c600e8691b9ad9", 7, 2, 1, heddle_launch_int8_bias_residual_layer_norm__f16, "rrrrrrw"},
-      {"int8_bias_residual_layer_norm__f32", "570fdad126eacb01f26edf77737ab876fc0f5f24e1d28dc84501cc23666aa556", 7, 2, 1, heddle_launch_int8_bias_residual_layer_norm__f32, "rrrrrrw"},
-      {"int8_bias_residual_layer_norm_quantize__bf16", "df56ece5ed40a0909b738cdb3d96f893452c79c036cf83f4daebf14ff8979179", 7, 2, 3, heddle_launch_int8_bias_residual_layer_norm_quantize__bf16, "rrrrrrw"},
-      {"int8_bias_residual_layer_norm_quantize__f16", "c5bce71bb9ae6e514ebad2738fde832a9b03423c90bd8de5174daae1017180df", 7, 2, 3, heddle_launch_int8_bias_residual_layer_norm_quantize__f16, "rrrrrrw"},
-      {"int8_bias_residual_layer_norm_quantize__f32", "1732422282310b27277a9b4c82f9f1f98da064e8bf3fafc8e8c30b3d32d12d58", 7, 2, 3, heddle_launch_int8_bias_residual_layer_norm_quantize__f32, "rrrrrrw"},
+      {"int8_bias_residual_and_layer_norm__bf16", "4a0db0859662c4bf648c61bc845eada2103627a0a590cd54e248a5ca7a1dd4f7", 8, 2, 2, heddle_launch_int8_bias_residual_and_layer_norm__bf16, "rrrrrrww"},
+      {"int8_bias_residual_and_layer_norm__f16", "4ba78e6c0bd768ca5ce2eeefed576e18db52a226b6a89cec5f6f90af7b0a0d86", 8, 2, 2, heddle_launch_int8_bias_residual_and_layer_norm__f16, "rrrrrrww"},
+      {"int8_bias_residual_and_layer_norm__f32", "11ee5d2c935713a93e99f7737b5f1c2c658c07e0a3521fced48983ff008fbde8", 8, 2, 2, heddle_launch_int8_bias_residual_and_layer_norm__f32, "rrrrrrww"},
+      {"int8_bias_residual_layer_norm__bf16", "c435b98e32274d8cfee3e5105e9657173efaf07cf3777de39ba73d86a49f8cd8", 7, 2, 1, heddle_launch_int8_bias_residual_layer_norm__bf16, "rrrrrrw"},
+      {"int8_bias_residual_layer_norm__f16", "8401a692927646f2c36fab9e2cab5731071b4b92d2edd1ff4ef5b498a77dad24", 7, 2, 1, heddle_launch_int8_bias_residual_layer_norm__f16, "rrrrrrw"},
+      {"int8_bias_residual_layer_norm__f32", "e7a3166d4f6d3edc127ce3073c5bedb24adbcf82d590d1a12ff4fd32736694c5", 7, 2, 1, heddle_launch_int8_bias_residual_layer_norm__f32, "rrrrrrw"},
+      {"int8_bias_residual_layer_norm_quantize__bf16", "51ac72e360238ea87cca9ab733cc0b9317c5e4fd414d684e9cbcc0606396789e", 7, 2, 3, heddle_launch_int8_bias_residual_layer_norm_quantize__bf16, "rrrrrrw"},
+      {"int8_bias_residual_layer_norm_quantize__f16", "fe3a7bd67c8bbd01e02bb23cc454343733e7253e54a454eeed9ac1e31b6411ea", 7, 2, 3, heddle_launch_int8_bias_residual_layer_norm_quantize__f16, "rrrrrrw"},
+      {"int8_bias_residual_layer_norm_quantize__f32", "0f83f8376e7d3c261d0ba2fd3dcbadcb37f7ea494ecc6b2c376d54d5e20d89cd", 7, 2, 3, heddle_launch_int8_bias_residual_layer_norm_quantize__f32, "rrrrrrw"},
       {"int8_bias_silu__bf16", "d8ceddd0760af17649e568985933286a9b14301b2608fbba9d6d61c90b69e92b", 4, 2, 1, heddle_launch_int8_bias_silu__bf16, "rrrw"},
       {"int8_bias_silu__f16", "d1fdf8d53a1669a520e7525b5022f518b3f58e699a244414cfb3db998e93c6f8", 4, 2, 1, heddle_launch_int8_bias_silu__f16, "rrrw"},
       {"int8_bias_silu__f32", "c1ccef03d12f7d6289c4a121fda6783526f7553624257175d00b41043a1deb83", 4, 2, 1, heddle_launch_int8_bias_silu__f32, "rrrw"},
@@ -1234,24 +1304,24 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"int8_row_bias_residual__bf16", "2aefb445bcfeb920ae75bf09389445b98def6b3071e62547d4c02b56f4e68253", 5, 2, 0, heddle_launch_int8_row_bias_residual__bf16, "rrrrw"},
       {"int8_row_bias_residual__f16", "f0b0b62ce7595d43fb0bf4ba00de0381d77e4d66101d37bd97eb4f0839f08fe6", 5, 2, 0, heddle_launch_int8_row_bias_residual__f16, "rrrrw"},
       {"int8_row_bias_residual__f32", "6eb96dfe4a522f8d2388d8a3b2ce7cce49e29d6370f63dd6521b197563a4bf91", 5, 2, 0, heddle_launch_int8_row_bias_residual__f32, "rrrrw"},
-      {"int8_row_bias_residual_and_layer_norm__bf16", "956d7dc96391e89b5a2a4679678aa631e26e3daa2037f2632f3a2c26415ef35c", 8, 2, 2, heddle_launch_int8_row_bias_residual_and_layer_norm__bf16, "rrrrrrww"},
-      {"int8_row_bias_residual_and_layer_norm__f16", "a52f1682b160139630bd64a2d60344fa84f9e0f0f314090a2c372d1d0acf8a48", 8, 2, 2, heddle_launch_int8_row_bias_residual_and_layer_norm__f16, "rrrrrrww"},
-      {"int8_row_bias_residual_and_layer_norm__f32", "af95cc369268711a9c6109131d461516d0247cf6063a5b63a596b56efecd2c10", 8, 2, 2, heddle_launch_int8_row_bias_residual_and_layer_norm__f32, "rrrrrrww"},
-      {"int8_row_bias_residual_layer_norm__bf16", "5b33d763303701d492775815b165272cf1277c5fab267429039295bec4cc344a", 8, 2, 2, heddle_launch_int8_row_bias_residual_layer_norm__bf16, "rrrrrrww"},
-      {"int8_row_bias_residual_layer_norm__f16", "0c53d0b4daf26024e0140a577cbee0032d48b56cbbbcc9ce9166e61f022f1b8b", 8, 2, 2, heddle_launch_int8_row_bias_residual_layer_norm__f16, "rrrrrrww"},
-      {"int8_row_bias_residual_layer_norm__f32", "c1f7bd71878990442bb48727fc2ca45aa55d21218586fecde165e855dc89a5a1", 8, 2, 2, heddle_launch_int8_row_bias_residual_layer_norm__f32, "rrrrrrww"},
+      {"int8_row_bias_residual_and_layer_norm__bf16", "df8caf5babb67d9310bdfc1b9458b52b894a445518e1acf912c68e27c7b581d1", 8, 2, 2, heddle_launch_int8_row_bias_residual_and_layer_norm__bf16, "rrrrrrww"},
+      {"int8_row_bias_residual_and_layer_norm__f16", "91b195f4aa30c4b32e1f9c954c98fbc77aa0b3d2f5407d6b9f26633d8e72ad4f", 8, 2, 2, heddle_launch_int8_row_bias_residual_and_layer_norm__f16, "rrrrrrww"},
+      {"int8_row_bias_residual_and_layer_norm__f32", "c666ce04154053b7162c0c859287b85df2dd6739ecffa5b60f12d0eec0cfebcf", 8, 2, 2, heddle_launch_int8_row_bias_residual_and_layer_norm__f32, "rrrrrrww"},
+      {"int8_row_bias_residual_layer_norm__bf16", "145aff4d808b72d3de388bb7ad9bdb8dbd1d7408f25f1be5cdb034d25cdc23ab", 8, 2, 2, heddle_launch_int8_row_bias_residual_layer_norm__bf16, "rrrrrrww"},
+      {"int8_row_bias_residual_layer_norm__f16", "0c7044332a89c8c127ed5d8c44049c04dab904bc92344e951b57a3083d04246b", 8, 2, 2, heddle_launch_int8_row_bias_residual_layer_norm__f16, "rrrrrrww"},
+      {"int8_row_bias_residual_layer_norm__f32", "86c6d66e8b0726df5e213a10efaf5e349c4a5b598e3b6d1da61e66c020e361d2", 8, 2, 2, heddle_launch_int8_row_bias_residual_layer_norm__f32, "rrrrrrww"},
       {"int8_row_bias_silu__bf16", "5b9742995d15581a992866860735c128d1ec3a1b1ae42073ac5800f52b28ca71", 4, 2, 1, heddle_launch_int8_row_bias_silu__bf16, "rrrw"},
       {"int8_row_bias_silu__f16", "e331dda293747f0381bd14d468f2ffcccfcae86d76af36769dbdba0525f84b3d", 4, 2, 1, heddle_launch_int8_row_bias_silu__f16, "rrrw"},
       {"int8_row_bias_silu__f32", "6521609b79b5d8882053092008dc5de6bb95053f5501760d85cdcb6d84007e90", 4, 2, 1, heddle_launch_int8_row_bias_silu__f32, "rrrw"},
       {"int8_row_bias_v__bf16", "29f3a666b24fa2d334d965498df5ba4689d9a22a259fb756ccbe4dba65971929", 6, 5, 1, heddle_launch_int8_row_bias_v__bf16, "rrrrrw"},
       {"int8_row_bias_v__f16", "f077c22cdf878fa4ba99a437c359564e19115ae7a24a17b05daf102b8786db23", 6, 5, 1, heddle_launch_int8_row_bias_v__f16, "rrrrrw"},
       {"int8_row_bias_v__f32", "556c54a9bf9a986b517cff497a9af32834630a9ace8faf7a7c7973dc1f86f0e7", 6, 5, 1, heddle_launch_int8_row_bias_v__f32, "rrrrrw"},
-      {"int8_row_layer_norm__bf16", "6777bd9dde3cb43a6388d2bbe4b3b2dd72c987e000608b724f4500f9a4d55222", 4, 2, 2, heddle_launch_int8_row_layer_norm__bf16, "rrrw"},
-      {"int8_row_layer_norm__f16", "30e5f02107b78d8b2c0806fa2c2d20269be8be30d89ddfbc090835dd10b66226", 4, 2, 2, heddle_launch_int8_row_layer_norm__f16, "rrrw"},
-      {"int8_row_layer_norm__f32", "e4677926e303492c59a740858ee8137f92304afd532d5984f2fea4327bf44ee3", 4, 2, 2, heddle_launch_int8_row_layer_norm__f32, "rrrw"},
+      {"int8_row_layer_norm__bf16", "c81ece24bf93e7929afd342ed7423ca6cbc3cbe10b0db268e5d4576ec463fa63", 4, 2, 2, heddle_launch_int8_row_layer_norm__bf16, "rrrw"},
+      {"int8_row_layer_norm__f16", "327682e3851180e89828f31faa5390dc7840893ccb561d3b7528f264cdf31935", 4, 2, 2, heddle_launch_int8_row_layer_norm__f16, "rrrw"},
+      {"int8_row_layer_norm__f32", "339280db69360bde815a927cdb5683a8b2ec55108208a0e3a47ac2cd305a0954", 4, 2, 2, heddle_launch_int8_row_layer_norm__f32, "rrrw"},
       {"int8_row_merge_heads_pack", "c96d37c493d234ca73a75803ec5e1250d22fd5e76b56c2e1d11e93d28d92010a", 4, 5, 3, heddle_launch_int8_row_merge_heads_pack, "rrrw"},
-      {"int8_row_softmax", "11c17317130d52391bf72fa6cee35df2f8f956da5b372c6ac935b228e6228355", 3, 4, 4, heddle_launch_int8_row_softmax, "rrw"},
-      {"int8_row_softmax_pairs", "89a4560cc51703421fc56b9a2d6db47dfbb2f38942a59b38b97630e44ce3d75c", 4, 4, 4, heddle_launch_int8_row_softmax_pairs, "rrrw"},
+      {"int8_row_softmax", "41ada41e07ca3117174c21b35c45664f28ea7c80ed680697126b2839eda4fca4", 3, 4, 4, heddle_launch_int8_row_softmax, "rrw"},
+      {"int8_row_softmax_pairs", "6a7ec49bbce63fbcc89ee82fef94c55f10a16196f4923020ab6ebf71d693e28f", 4, 4, 4, heddle_launch_int8_row_softmax_pairs, "rrrw"},
       {"int8_rows_matmul__bf16", "1857fd8a9b98c883016c9c6f70bf8382716ff5eedf6e70469a1218c2eafd54bd", 5, 3, 0, heddle_launch_int8_rows_matmul__bf16, "rrrrw"},
       {"int8_rows_matmul__f16", "b154a12d15021104e3f88e9c3628bb18372c4ea63730713ab5ea256674762dd0", 5, 3, 0, heddle_launch_int8_rows_matmul__f16, "rrrrw"},
       {"int8_rows_matmul__f32", "0f0c60a84b2bb3df5c6cbfbb98705083c93d5b58c3ea0e4881433fa88ddc4a4f", 5, 3, 0, heddle_launch_int8_rows_matmul__f32, "rrrrw"},
@@ -1269,8 +1339,9 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"int8_rows_matmul_swiglu__f32", "8401eedb82c2b09e924755a687d098feebbae9c491fe14cdcc35cca6740bc617", 7, 3, 0, heddle_launch_int8_rows_matmul_swiglu__f32, "rrrrrrw"},
       {"int8_scores_2r4r4", "fc3c03d230a1e502771b436f6ebdb0406bf27b387f0e6851477e0f915a4c142d", 3, 5, 0, heddle_launch_int8_scores_2r4r4, "rrw"},
       {"int8_scores_col4", "e2b79048753b1cddb7c62aa5c1ed1863ab0b25bed1135ff3e19f383b73b831bb", 3, 5, 0, heddle_launch_int8_scores_col4, "rrw"},
-      {"int8_softmax", "418bffc852cb325e150d7c6f1012002df8b1ef777d2377a2de9669d4b8d1290a", 3, 4, 4, heddle_launch_int8_softmax, "rrw"},
-      {"int8_softmax_pairs", "c8154da4d57b529ed05dcc2fc52f9a25066714382f23e2c8bfcf066528066a5a", 4, 4, 4, heddle_launch_int8_softmax_pairs, "rrrw"},
+      {"int8_softmax", "87041ba35a908cdad57487052213c54effceed90a67d9c5cc62794c873da2d57", 3, 4, 4, heddle_launch_int8_softmax, "rrw"},
+      {"int8_softmax_added", "c55c1a428ba0c97275419b89e2275641d2ba3416de70e2c6d16f9f123be05036", 4, 4, 6, heddle_launch_int8_softmax_added, "rrrw"},
+      {"int8_softmax_pairs", "b803745292799305677346273220105aae283029c7153d657a04f3cbb6373562", 4, 4, 4, heddle_launch_int8_softmax_pairs, "rrrw"},
       {"int8_weight_matmul__bf16", "9c1c2fe43fab2fe7d169b1888e17321430e089304f939c64372b199cb8146982", 4, 3, 0, heddle_launch_int8_weight_matmul__bf16, "rrrw"},
       {"int8_weight_matmul__f16", "8bb7fe7a3e2aae24bec7e3af755e568404bd3ed47b11c239b4953ecfe5b181c5", 4, 3, 0, heddle_launch_int8_weight_matmul__f16, "rrrw"},
       {"int8_weight_matmul__f32", "56716034af3bf352fa38758068816e290a5d4a9b2fd73d43b3011aa17ed65156", 4, 3, 0, heddle_launch_int8_weight_matmul__f32, "rrrw"},
@@ -1292,44 +1363,53 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"last_token__bf16", "ea5cffd8e5183e1f8919404d50b56735d2d06ebc35a1867b0d2f7f805e7ebe2d", 3, 3, 0, heddle_launch_last_token__bf16, "rrw"},
       {"last_token__f16", "db68654eecca7a06aee6eceb5fc302fb79dd0a56e3df3b766c59d1cbb8aeca93", 3, 3, 0, heddle_launch_last_token__f16, "rrw"},
       {"last_token__f32", "f020fa4619d28d0112f1107e0dd950d2a3643aaee4eb0724f81e0c6ba9906c19", 3, 3, 0, heddle_launch_last_token__f32, "rrw"},
-      {"layer_norm__bf16", "e5337c8cccb35fec83b173c503cc6fa22511f4b4315ec87ba93770d36ed442cf", 4, 2, 1, heddle_launch_layer_norm__bf16, "rrrw"},
-      {"layer_norm__f16", "22b383ec88db65a7610d4cf74fa2541a851621c723eafc31326478e2bdddbcb8", 4, 2, 1, heddle_launch_layer_norm__f16, "rrrw"},
-      {"layer_norm__f32", "ac9f6d421e682452c92a5c47d2c44246752f7d24d4e2a00b36c753a5b340aeef", 4, 2, 1, heddle_launch_layer_norm__f32, "rrrw"},
-      {"layer_norm_quantize__bf16", "b3117ca04a6a4f5730a6f079f1e51d67e0d8f3603d9a98d80019ac10c5321325", 5, 2, 2, heddle_launch_layer_norm_quantize__bf16, "rrrww"},
-      {"layer_norm_quantize__f16", "0b0272de82669d3c3259c2138070638aa44f92fcc94276f9129d9c432a94c505", 5, 2, 2, heddle_launch_layer_norm_quantize__f16, "rrrww"},
-      {"layer_norm_quantize__f32", "d19a243ad0bb1a5e18bf6120503fc07e922936df056087f6fed51b40c15e7647", 5, 2, 2, heddle_launch_layer_norm_quantize__f32, "rrrww"},
-      {"layer_norm_to_int8__bf16", "9525dc43118b331e8dcf0c07238aa339d69ccc9245a353e561c6cff0dfd41bc1", 4, 2, 2, heddle_launch_layer_norm_to_int8__bf16, "rrrw"},
-      {"layer_norm_to_int8__f16", "e2752596d83878d96f1cb505a09a959a16d4934d4bfc70c833abadac75a7b86b", 4, 2, 2, heddle_launch_layer_norm_to_int8__f16, "rrrw"},
-      {"layer_norm_to_int8__f32", "b13acc9f45a51d54794af200e104fd4f93325b2633c23f9da2f493a72b1b371e", 4, 2, 2, heddle_launch_layer_norm_to_int8__f32, "rrrw"},
-      {"layer_norm_to_int8_col32__bf16", "4acbf764d7b8f9caef46f39043bc00614a7cdf3df763a797a67218bdd7f1c8b8", 4, 2, 2, heddle_launch_layer_norm_to_int8_col32__bf16, "rrrw"},
-      {"layer_norm_to_int8_col32__f16", "b81a65c7fc373e05eb41961e1c013fc11af07f8db3c8adc3d025629243ef6004", 4, 2, 2, heddle_launch_layer_norm_to_int8_col32__f16, "rrrw"},
-      {"layer_norm_to_int8_col32__f32", "04c5da0fb44d6313f9ca684ac156d22093f324bd0b4042ac7e2c8a5c75bdeb48", 4, 2, 2, heddle_launch_layer_norm_to_int8_col32__f32, "rrrw"},
-      {"llama_beams_softmax__bf16", "650697990ddd99c6193cc67ef090ff9dc70d786746f49c0d55fa3a932d062601", 5, 4, 1, heddle_launch_llama_beams_softmax__bf16, "rrrrw"},
-      {"llama_beams_softmax__f16", "849a9c4c344f5909ec4d4c3120796aedcb07430c5e0b918af1582e643c42f7cc", 5, 4, 1, heddle_launch_llama_beams_softmax__f16, "rrrrw"},
-      {"llama_beams_softmax__f32", "4445c9b103789f8706200e520488759a699f5d1fc85831da3b94989a06e5d300", 5, 4, 1, heddle_launch_llama_beams_softmax__f32, "rrrrw"},
-      {"llama_beams_window_softmax__bf16", "7d4d174734559bcba221162566eb424b7c8a5458cc9912bf727c621e21c672c9", 5, 4, 2, heddle_launch_llama_beams_window_softmax__bf16, "rrrrw"},
-      {"llama_beams_window_softmax__f16", "2da30bab4f77d45fba4a3a9b2e496e714c6e4d9ed0c6035f199a320c790615ee", 5, 4, 2, heddle_launch_llama_beams_window_softmax__f16, "rrrrw"},
-      {"llama_beams_window_softmax__f32", "440d1b2c8a799b6b82ce5ce4e3577a80befd610e7575e130ff54f3501f791cf5", 5, 4, 2, heddle_launch_llama_beams_window_softmax__f32, "rrrrw"},
-      {"llama_prompt_softmax__bf16", "7801422993bb62b5e590eb4ba9cf8fcec937cf32162b1f3f2b92e0ee8033d9da", 3, 4, 1, heddle_launch_llama_prompt_softmax__bf16, "rrw"},
-      {"llama_prompt_softmax__f16", "7a313c1df67c3c523065eecfc6c2e18c27bbce2a9750af1f58c995bb44dbd623", 3, 4, 1, heddle_launch_llama_prompt_softmax__f16, "rrw"},
-      {"llama_prompt_softmax__f32", "a4346b1dcd0e38f46cb8a269221dc2b189a4ebf5ef70685fdb94175063df44c9", 3, 4, 1, heddle_launch_llama_prompt_softmax__f32, "rrw"},
-      {"llama_prompt_window_softmax__bf16", "d1d7617b5e6881a972790afc2fe1a12e7ea73a4c21f464be809599cf7ad2a713", 3, 4, 2, heddle_launch_llama_prompt_window_softmax__bf16, "rrw"},
-      {"llama_prompt_window_softmax__f16", "07469355b1f96e496196a63308d1adbe80ae532e25ec221f897181f24dedfd67", 3, 4, 2, heddle_launch_llama_prompt_window_softmax__f16, "rrw"},
-      {"llama_prompt_window_softmax__f32", "5bb269a133a928ba8fcaedf3b09e8072f762fff47102805be7ff11dfcc27ab4e", 3, 4, 2, heddle_launch_llama_prompt_window_softmax__f32, "rrw"},
-      {"llama_step_softmax__bf16", "ddee80532f6d92883fa41b09fbbc9f9900dea3b04ae1792941916f79ed294a90", 3, 3, 1, heddle_launch_llama_step_softmax__bf16, "rrw"},
-      {"llama_step_softmax__f16", "21fac206da32fc967c5a681b1b0eb0949e73b27c7391df7bc7001133e86f3640", 3, 3, 1, heddle_launch_llama_step_softmax__f16, "rrw"},
-      {"llama_step_softmax__f32", "2a4efb83b299cfd71a940a020a3895156c385ea4a9b2404ddc5a827ebbcdbae7", 3, 3, 1, heddle_launch_llama_step_softmax__f32, "rrw"},
-      {"llama_step_window_softmax__bf16", "b4c342e4585a162fdc92479970c2f1ec5ebbeffccddd61b44a575c15d31dfb01", 3, 3, 2, heddle_launch_llama_step_window_softmax__bf16, "rrw"},
-      {"llama_step_window_softmax__f16", "4b4deea638b6ae0303279e1bf8f33ad5f23076271849fdc6732d8d3766a106e3", 3, 3, 2, heddle_launch_llama_step_window_softmax__f16, "rrw"},
-      {"llama_step_window_softmax__f32", "2fda1acd0a0c9f6a500c76c185f00b74a5565e937129381eb9ccd99a1f7c890f", 3, 3, 2, heddle_launch_llama_step_window_softmax__f32, "rrw"},
-      {"locate_rows", "bb25da4f95301acdf34dabe9e2f027a0ccb9154c02da763039c30fa8caa024d1", 4, 2, 0, heddle_launch_locate_rows, "rrww"},
-      {"log_softmax__bf16", "553e226ee8a69cce6b97837409394af5d66b83f5045b9dc96d35e46078245afe", 2, 2, 0, heddle_launch_log_softmax__bf16, "rw"},
-      {"log_softmax__f16", "6de1e2c79983be87bab45b19881b1a55022a24085fe72d0f0f43b8d775d48262", 2, 2, 0, heddle_launch_log_softmax__f16, "rw"},
-      {"log_softmax__f32", "c8015612c593abc4c7f16392d0ae7a517ab09e9293235684ec7ead32315179f4", 2, 2, 0, heddle_launch_log_softmax__f32, "rw"},
-      {"magnitude_histogram__bf16", "08ae8b3b76c68e7fdc216a5999c3f9c243813a719e2d83ee196f8a6377a79bf8", 2, 3, 1, heddle_launch_magnitude_histogram__bf16, "rw"},
-      {"magnitude_histogram__f16", "ba853c8d95a64cb836776ca10a98341e20585e1bcc1c1782b402127a4ccdbc5e", 2, 3, 1, heddle_launch_magnitude_histogram__f16, "rw"},
-      {"magnitude_histogram__f32", "3629ef0b9f3b21d644b631ec8e2865e25316ad48e76d3cbb59794bbfd3cdaf12", 2, 3, 1, heddle_launch_magnitude_histogram__f32, "rw"},
+      {"layer_norm__bf16", "77b9d25a731a6c1255bd30746733dbb9fabe3201f82eb769ba1262006bf5b384", 4, 2, 1, heddle_launch_layer_norm__bf16, "rrrw"},
+      {"layer_norm__f16", "170e0c43aba891e21e9a2b7298438b55f745ecddae0a4c436b5838598134113b", 4, 2, 1, heddle_launch_layer_norm__f16, "rrrw"},
+      {"layer_norm__f32", "a4ab7a6150f3b82e8c73cedabd778c231050fa68eaff1897054aefc0bce487ce", 4, 2, 1, heddle_launch_layer_norm__f32, "rrrw"},
+      {"layer_norm_quantize__bf16", "0db26780d7319490aa6dbe66a40ff12105cf893316e9b34e468bbd88e43261fc", 5, 2, 2, heddle_launch_layer_norm_quantize__bf16, "rrrww"},
+      {"layer_norm_quantize__f16", "42e640277a623794f8fb6a8c582686804b22ac0b64ed33b85340b9ad6f8086b3", 5, 2, 2, heddle_launch_layer_norm_quantize__f16, "rrrww"},
+      {"layer_norm_quantize__f32", "5ac915cd02332a50f28a11587de225eaecf3a9ef90bf700c4792eb59453f5d68", 5, 2, 2, heddle_launch_layer_norm_quantize__f32, "rrrww"},
+      {"layer_norm_to_int8__bf16", "d24513b54b64efc961b2b54535a877c6f57b954e6b3dda47b8b30e87c8c35735", 4, 2, 2, heddle_launch_layer_norm_to_int8__bf16, "rrrw"},
+      {"layer_norm_to_int8__f16", "27c8285391c525b28ca7b170fd3f26ff9d8b67f5b7c388a326424d347389725c", 4, 2, 2, heddle_launch_layer_norm_to_int8__f16, "rrrw"},
+      {"layer_norm_to_int8__f32", "9443206f2c89d8f5dc08272d5926d126fef9cb1f304527ecaa717cac34ee790d", 4, 2, 2, heddle_launch_layer_norm_to_int8__f32, "rrrw"},
+      {"layer_norm_to_int8_col32__bf16", "76fab0e5ef3e9f5cef9d72bdd8d1c36108dabb1976fe993dfc9257233676dd59", 4, 2, 2, heddle_launch_layer_norm_to_int8_col32__bf16, "rrrw"},
+      {"layer_norm_to_int8_col32__f16", "b07e0120e80bb26313882e231df096612577b990565db7448fec7f5d5e721a31", 4, 2, 2, heddle_launch_layer_norm_to_int8_col32__f16, "rrrw"},
+      {"layer_norm_to_int8_col32__f32", "6f52612a2bb8f6e132e24313cbd8cf67bd26d1606f3b282f111ed5cdc5d4e09a", 4, 2, 2, heddle_launch_layer_norm_to_int8_col32__f32, "rrrw"},
+      {"llama_beams_softmax__bf16", "c5eca59975022cc98460661f5c720cefa81e6c64151fbffa6f89989172cd3aad", 5, 4, 1, heddle_launch_llama_beams_softmax__bf16, "rrrrw"},
+      {"llama_beams_softmax__f16", "f4d09e03e979b00cd3d72a21904bcea3683f085c49f9905849a9991ccc4cfeba", 5, 4, 1, heddle_launch_llama_beams_softmax__f16, "rrrrw"},
+      {"llama_beams_softmax__f32", "477e1e2cf0cae0cbc5990dd7ae75eeb053ec28f3f6f217e7ac538076a3e68744", 5, 4, 1, heddle_launch_llama_beams_softmax__f32, "rrrrw"},
+      {"llama_beams_softmax_f32", "c929bf3f11c082d9d52e927b835681b34265d82dc243f550d2917f3aeb0253a6", 5, 4, 1, heddle_launch_llama_beams_softmax_f32, "rrrrw"},
+      {"llama_beams_window_softmax__bf16", "5647dfa706778fe193e1adf11b5d0b69381571e972f400f45479953ab2137fd4", 5, 4, 2, heddle_launch_llama_beams_window_softmax__bf16, "rrrrw"},
+      {"llama_beams_window_softmax__f16", "9b751240f8bfa3d914276481201f7b895811075613200c03616a0bc1d2f4aaeb", 5, 4, 2, heddle_launch_llama_beams_window_softmax__f16, "rrrrw"},
+      {"llama_beams_window_softmax__f32", "9ba59e900c19344cb56e96492b270645dde20eca58f4b1fd91ecc3de457536f3", 5, 4, 2, heddle_launch_llama_beams_window_softmax__f32, "rrrrw"},
+      {"llama_beams_window_softmax_f32", "94f8672f82f011172b661e4e07a5650d778164505286b31a02d98ab53069e6bd", 5, 4, 2, heddle_launch_llama_beams_window_softmax_f32, "rrrrw"},
+      {"llama_prompt_softmax__bf16", "05efcd1e540ccdcbf7b9553b497474616da5f068fad7ce655d8a533ee756ed9e", 3, 4, 1, heddle_launch_llama_prompt_softmax__bf16, "rrw"},
+      {"llama_prompt_softmax__f16", "6fdca4e51bfd4d69ed75cfee2895ce7e3c6bc20b4f431b577eb59638c746f98a", 3, 4, 1, heddle_launch_llama_prompt_softmax__f16, "rrw"},
+      {"llama_prompt_softmax__f32", "977f46f70bed450effa911b0b9ab1d1bbbb365d44b1c5f3e74b5153b827f4676", 3, 4, 1, heddle_launch_llama_prompt_softmax__f32, "rrw"},
+      {"llama_prompt_softmax_f32", "b3229e24aa07d6875b9cab636d6b36ae4073c9e571b7a2c773ca108d388e33f2", 3, 4, 1, heddle_launch_llama_prompt_softmax_f32, "rrw"},
+      {"llama_prompt_window_softmax__bf16", "50c1283e1d88df59bcff7366faf590b666fc607dcc9ca38f885cea9a5f981d18", 3, 4, 2, heddle_launch_llama_prompt_window_softmax__bf16, "rrw"},
+      {"llama_prompt_window_softmax__f16", "9c2c5bd7c19aa2b10b450efc6be056871fb32bfd8f39b4369c0a53bf507a7837", 3, 4, 2, heddle_launch_llama_prompt_window_softmax__f16, "rrw"},
+      {"llama_prompt_window_softmax__f32", "b4852a1ffc308aae87304d4b651e4d537da47fe42811fbd39345c35e07db160c", 3, 4, 2, heddle_launch_llama_prompt_window_softmax__f32, "rrw"},
+      {"llama_prompt_window_softmax_f32", "66de34236b6863a542d46bc0ec8dde2bf641b2cbb0c591a61edd60a8ab9c2d75", 3, 4, 2, heddle_launch_llama_prompt_window_softmax_f32, "rrw"},
+      {"llama_step_softmax__bf16", "a80d698406e72b510245da13768de364159ca39e09dc040e2d64a14ee9f36aa5", 3, 3, 1, heddle_launch_llama_step_softmax__bf16, "rrw"},
+      {"llama_step_softmax__f16", "9cbe5e359d521972e0073465d8a2794cdce9c6249669919a306f4c4a5bd12b35", 3, 3, 1, heddle_launch_llama_step_softmax__f16, "rrw"},
+      {"llama_step_softmax__f32", "0e2ae0dbf0231169e2d4e2081fdc8d7454a423f7f1f481eb91fc0f149a568630", 3, 3, 1, heddle_launch_llama_step_softmax__f32, "rrw"},
+      {"llama_step_softmax_f32", "19700d664274a126d0aeba28c85f1aa7654d2771daab96773b070fe7330d3e2c", 3, 3, 1, heddle_launch_llama_step_softmax_f32, "rrw"},
+      {"llama_step_window_softmax__bf16", "6d355e9e2ea3189ab108d83bcd4fc28bf1206c995acadc894141cd9454bfcfc6", 3, 3, 2, heddle_launch_llama_step_window_softmax__bf16, "rrw"},
+      {"llama_step_window_softmax__f16", "5550173423b2dd2efb91efb13a27180bec9db5d60ed6f28154176eb82f646eab", 3, 3, 2, heddle_launch_llama_step_window_softmax__f16, "rrw"},
+      {"llama_step_window_softmax__f32", "70808ec3b4cef7c55df60e53dbf9dc1e0bbe647a80d4b82290ddc150d285e637", 3, 3, 2, heddle_launch_llama_step_window_softmax__f32, "rrw"},
+      {"llama_step_window_softmax_f32", "5a53a4f8468b59c254fc13615e1e6904e5093deed229c14a18a10f85a33dcff2", 3, 3, 2, heddle_launch_llama_step_window_softmax_f32, "rrw"},
+      {"locate_rows", "e4dd9530c61bde0efc0abc2bcc032a9f9c484b57499313053ad27e9ddc61ba95", 4, 2, 0, heddle_launch_locate_rows, "rrww"},
+      {"log_softmax__bf16", "db90256b0ddfb2f20a71d0a65ddf491d91ca12384e7af5be035cbb9c19076f1d", 2, 2, 0, heddle_launch_log_softmax__bf16, "rw"},
+      {"log_softmax__f16", "aad1d0898062a7e93e1054cbba563386fb26764a218e4f1074bc9a7449881bc2", 2, 2, 0, heddle_launch_log_softmax__f16, "rw"},
+      {"log_softmax__f32", "250aff39096f3edd47193b6c83a39f1ca9707a67cdb51297ff04ab136517796b", 2, 2, 0, heddle_launch_log_softmax__f32, "rw"},
+      {"magnitude_histogram__bf16", "944e5849f2052f6c65d9bc9a227674c2b2a02cc372a2eac5aee14cbd74eee711", 2, 3, 1, heddle_launch_magnitude_histogram__bf16, "rw"},
+      {"magnitude_histogram__f16", "fa95a1c11b0e280efc4f1a3cb3d199cb2193f021f2e390c1cd8ddf8d21ef472e", 2, 3, 1, heddle_launch_magnitude_histogram__f16, "rw"},
+      {"magnitude_histogram__f32", "90847912e94d6f91da9f7fe4ad7dedcf3406e95e2961fadd835337b94f222434", 2, 3, 1, heddle_launch_magnitude_histogram__f32, "rw"},
       {"mark_seen", "85b82ffee913be9cbf245db4bc2a3383a34715f14140456dbdff7689935ecec5", 3, 2, 0, heddle_launch_mark_seen, "rrw"},
+      {"mask_added__bf16", "ef7c8ceca52c8d7c549bfbd420e37545a08d143432619abe50d9cdb175304f7c", 4, 4, 1, heddle_launch_mask_added__bf16, "rrrw"},
+      {"mask_added__f16", "293105c2edce47eaf9a6b15186b5852c2ef22151d2c13af89cdc930b1c1ea422", 4, 4, 1, heddle_launch_mask_added__f16, "rrrw"},
+      {"mask_added__f32", "5e4e25db35e7d832bbba5addc9141b9dbfbecabf54f01b65e09d263053f376ae", 4, 4, 1, heddle_launch_mask_added__f32, "rrrw"},
       {"mask_beams__bf16", "3fdaf3ebfb793c9b854bd2bed02361f2aa10a23cc7c46ef1d6de40c47d6caa87", 5, 4, 0, heddle_launch_mask_beams__bf16, "rrrrw"},
       {"mask_beams__f16", "4f1c2af96e6744d8d8970270b8f4d8e9bcd828c9f7a01946300cac3272d43bff", 5, 4, 0, heddle_launch_mask_beams__f16, "rrrrw"},
       {"mask_beams__f32", "ca02dc8edce411e382f616d358fa4c370c09494a4d5c049c30e2e1409ff8b487", 5, 4, 0, heddle_launch_mask_beams__f32, "rrrrw"},
@@ -1351,12 +1431,12 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"mask_places_window__bf16", "ab8d1688c276bae25b4f73ecc2ec12658b8965c5582eff83923f3927b222e2b0", 3, 3, 1, heddle_launch_mask_places_window__bf16, "rrw"},
       {"mask_places_window__f16", "fc69596f625d65b99b0e14e0d32adf94d47196d4376454880d27485f6f983183", 3, 3, 1, heddle_launch_mask_places_window__f16, "rrw"},
       {"mask_places_window__f32", "77bae7a721a7a63a9591ca01f60f6e11d0962dd1a0cdcc0ac054395652ad58cd", 3, 3, 1, heddle_launch_mask_places_window__f32, "rrw"},
-      {"mask_scores__bf16", "21575b233d5e730e8f91ea34dde02bae9463242c696caae6a131fe61636455af", 3, 4, 0, heddle_launch_mask_scores__bf16, "rrw"},
-      {"mask_scores__f16", "003e27fd471fbf9491b5ee1e6d2bf01e6fe40b16bbb180a171a21d29cf5499de", 3, 4, 0, heddle_launch_mask_scores__f16, "rrw"},
-      {"mask_scores__f32", "6e9ebf34438d1491cbc9e97f3f1eaf1364f26cac3570277ea70e06de4d307762", 3, 4, 0, heddle_launch_mask_scores__f32, "rrw"},
-      {"mask_steps__bf16", "e993d6f34b6af9f721395ceba1760916b23796e2ef565183b0f2ad0b65578395", 3, 4, 0, heddle_launch_mask_steps__bf16, "rrw"},
-      {"mask_steps__f16", "64e0a5d6de12631597cfbd41af63415d647d65d0ae8634463da0c53fa2154127", 3, 4, 0, heddle_launch_mask_steps__f16, "rrw"},
-      {"mask_steps__f32", "573bb1d5da778e3cb8487903cde72ed5521be9d7b56d6849102e16091a96e0e8", 3, 4, 0, heddle_launch_mask_steps__f32, "rrw"},
+      {"mask_scores__bf16", "78f69766ceb265956cc6ce37637821ed3297bcf36e6e7048fc41fbe78851a4a6", 3, 4, 0, heddle_launch_mask_scores__bf16, "rrw"},
+      {"mask_scores__f16", "e44c9c8bda92a266a4f9f59d829ca0dd1d619c58e57210ce129f45ece42181d7", 3, 4, 0, heddle_launch_mask_scores__f16, "rrw"},
+      {"mask_scores__f32", "e5a5ffc8beaeefadb31ca486efb5301ea84f2ab2a793b9f2cd5a1556c53b43fe", 3, 4, 0, heddle_launch_mask_scores__f32, "rrw"},
+      {"mask_steps__bf16", "4a97cfc8b8e9fac381a1991e038a9cb5a445d715f2fe0946bad1b0007bfaf126", 3, 4, 0, heddle_launch_mask_steps__bf16, "rrw"},
+      {"mask_steps__f16", "8c3d0f8e82af7e49652724ba6fd85f6581008f2138638fb60a90dc5a6a7c5c5b", 3, 4, 0, heddle_launch_mask_steps__f16, "rrw"},
+      {"mask_steps__f32", "060d4decb1fbbdedd7350b0d6c0e446ed7d05e91e1c49a219a5550b724d69bbb", 3, 4, 0, heddle_launch_mask_steps__f32, "rrw"},
       {"matmul_bias__bf16", "8db02549f36f5a9b5b1b066b944a152511b8ffa7b46397ae01040773d0313cee", 4, 3, 0, heddle_launch_matmul_bias__bf16, "rrrw"},
       {"matmul_bias__f16", "ed6fd4b645ec7f9196b210de9d9a0fa87336bd46f0323f2bf1335c7f7e2d5e89", 4, 3, 0, heddle_launch_matmul_bias__f16, "rrrw"},
       {"matmul_bias__f32", "3116fe0eb5a1c4d1c162960152b1feb28d944c531c6738b4c43db925b8364f72", 4, 3, 0, heddle_launch_matmul_bias__f32, "rrrw"},
@@ -1400,9 +1480,10 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"next_places", "61c7e6b9289ffb453aa5fb09bf35b4d7a2faa8f5b84ac18b222881aa0cd83882", 3, 1, 0, heddle_launch_next_places, "rrw"},
       {"next_step", "755b750254502b018fbad4127fac3b303c2b8d164fff8efc448e0ccf04af82dd", 2, 1, 0, heddle_launch_next_step, "rw"},
       {"pack_integers", "bd1d4da79839ab5b0793b2860888df4d8e190b083dacf5c6c0ac4302b30afacf", 4, 4, 0, heddle_launch_pack_integers, "rrrw"},
-      {"pack_quantize_rows__bf16", "6613d6b3dbfd0cc817f3101bdd719ea7609c906ce6c65edd8d0ad454053d34ea", 5, 4, 0, heddle_launch_pack_quantize_rows__bf16, "rrrww"},
-      {"pack_quantize_rows__f16", "6550eb745c0ebbeb0113abed3472142d2c1af1419f13af165ec0521cef8e8a18", 5, 4, 0, heddle_launch_pack_quantize_rows__f16, "rrrww"},
-      {"pack_quantize_rows__f32", "6d2b64039f887893777d93a85fc0950db8a28a16e89560a3dd849e0dbca1c48d", 5, 4, 0, heddle_launch_pack_quantize_rows__f32, "rrrww"},
+      {"pack_quantize_rows__bf16", "7f5b51cee2b67e89e0b2bb03c3a40ab3b1c330ba49da66ce4d132d49e273fbd9", 5, 4, 0, heddle_launch_pack_quantize_rows__bf16, "rrrww"},
+      {"pack_quantize_rows__f16", "263a4f4a37a6042080e95fbab306b6d9f1b62a4e17d6ee75401afc6ea93db26e", 5, 4, 0, heddle_launch_pack_quantize_rows__f16, "rrrww"},
+      {"pack_quantize_rows__f32", "7ba1e6badfc080d97fe30b848dcd437dcbbc5e4309353ca56a0662b507ecf086", 5, 4, 0, heddle_launch_pack_quantize_rows__f32, "rrrww"},
+      {"pack_quantize_rows_f32", "2f7011ca2d9103495bb83c5fab7fa50d6c4bc427bb9137be0870e2814f5841ee", 5, 4, 0, heddle_launch_pack_quantize_rows_f32, "rrrww"},
       {"pack_rows__bf16", "52121a85dfa4c43f776ece74fc06293427fd7b4d1d6b91580422b15c3eafbf28", 4, 4, 0, heddle_launch_pack_rows__bf16, "rrrw"},
       {"pack_rows__f16", "e1116df335e3ce9fa1992dfefce9bb27ea6288e30b041c31ecb3fcaeff14f208", 4, 4, 0, heddle_launch_pack_rows__f16, "rrrw"},
       {"pack_rows__f32", "03bbfb4b915a05ad0e65cdb4512a7b74a9a12c662b66ad3a3efdd5c4e3f424dc", 4, 4, 0, heddle_launch_pack_rows__f32, "rrrw"},
@@ -1439,9 +1520,10 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"past_heads_keys_values__bf16", "8620a1108a56467f78730b0ced5b8bbbf548fc5d0454028d2e87a140bad24e0f", 5, 8, 0, heddle_launch_past_heads_keys_values__bf16, "rrrww"},
       {"past_heads_keys_values__f16", "c61bfb14d98a78517fd5c02c3a7e4b172088a7122bb8017742ba9a3b2e1af37c", 5, 8, 0, heddle_launch_past_heads_keys_values__f16, "rrrww"},
       {"past_heads_keys_values__f32", "fcc82ff62944e996cf1b02517e776112b25d83368686d7eda560acda1d522866", 5, 8, 0, heddle_launch_past_heads_keys_values__f32, "rrrww"},
-      {"peaks__bf16", "7a3c61c1313ff5b07fa4580ba930849cbe8dde64eebb30d97160c1a7359f2ef8", 3, 3, 0, heddle_launch_peaks__bf16, "rww"},
-      {"peaks__f16", "87be926bcfc06fe4d2642b5ff31c4380639df86459dced285f89bd4027541052", 3, 3, 0, heddle_launch_peaks__f16, "rww"},
-      {"peaks__f32", "cfeaef056bbdcbf691fb45acc08b3275cfb485abd2e4a6443e7d5fe9e53e344d", 3, 3, 0, heddle_launch_peaks__f32, "rww"},
+      {"past_heads_keys_values_f32", "6e2bd63e2f96cc37f17111f261254885fb791d15ad07cf51d2dabbb9436db945", 5, 8, 0, heddle_launch_past_heads_keys_values_f32, "rrrww"},
+      {"peaks__bf16", "05f568d0c4321fc94f9a243464ca09268273d7112c52f60ca3de080515113356", 3, 3, 0, heddle_launch_peaks__bf16, "rww"},
+      {"peaks__f16", "3773a4893001da7d2c595ad6e70eebbcf0e56d96e576ff709f1d20c93dcc0d16", 3, 3, 0, heddle_launch_peaks__f16, "rww"},
+      {"peaks__f32", "0dd40b0daf067403340ba8f59ee00e2a941e810d962e6f0e6e6ea314881b5a59", 3, 3, 0, heddle_launch_peaks__f32, "rww"},
       {"penalise__bf16", "89421632c5583a828d9b4236937cd4e1b7cd1c64234a501071574a5ba92c35f5", 4, 2, 0, heddle_launch_penalise__bf16, "rrrw"},
       {"penalise__f16", "4514bb1287c2785e390f9ecbd166acfd8de0399edc272713b005ae8a3b231263", 4, 2, 0, heddle_launch_penalise__f16, "rrrw"},
       {"penalise__f32", "e6c4e2058321607a258e6fa23010fde4163abe50c5c8a1367cbac757f77b9728", 4, 2, 0, heddle_launch_penalise__f32, "rrrw"},
@@ -1469,9 +1551,9 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"quantize_col32__bf16", "e1fa70fdbd5eeb935baea4e501e829f1b1df24c862dba28d24c4ae8dd557262c", 2, 2, 1, heddle_launch_quantize_col32__bf16, "rw"},
       {"quantize_col32__f16", "78aa554dfa94268c4bc7e77a7d45540cd52c1c0c27cc1d34c94e41adc1f38871", 2, 2, 1, heddle_launch_quantize_col32__f16, "rw"},
       {"quantize_col32__f32", "b28a32b7e2abcde1d53e99053b806b286c93c5015c6d0c32efde02550663e649", 2, 2, 1, heddle_launch_quantize_col32__f32, "rw"},
-      {"quantize_rows__bf16", "b2debcee54b1a5161af7830cdbe6e740e880faf6ef965091d5dc930aaf90063e", 3, 2, 0, heddle_launch_quantize_rows__bf16, "rww"},
-      {"quantize_rows__f16", "fbf1f659dd89d2b9029020a42a86f5ebf25577aa63c7be15fafc7408de4ad2d4", 3, 2, 0, heddle_launch_quantize_rows__f16, "rww"},
-      {"quantize_rows__f32", "d2cf5eeb08321fac20a78ea5e23e3ddca144508cd9a3c5259439409f5b219b7c", 3, 2, 0, heddle_launch_quantize_rows__f32, "rww"},
+      {"quantize_rows__bf16", "32fa7726bc249274a030451cc20e3fc22bd6fef14e47ad797bc6e0e163ccc52c", 3, 2, 0, heddle_launch_quantize_rows__bf16, "rww"},
+      {"quantize_rows__f16", "a3b41adbe0c4e91e0a95acc790a54fbcb2fd1182c4fbd364d922fa5759cab569", 3, 2, 0, heddle_launch_quantize_rows__f16, "rww"},
+      {"quantize_rows__f32", "9a33e02d99324dd9115822df2a4a957acd5acf1257a7e487b969bc44d498fc03", 3, 2, 0, heddle_launch_quantize_rows__f32, "rww"},
       {"query_bias_split_heads__bf16", "9d5d29aa1a969fccef20204188fc119f8e4e4b564c7580500889ce35525a82e0", 3, 4, 0, heddle_launch_query_bias_split_heads__bf16, "rrw"},
       {"query_bias_split_heads__f16", "4b78947de6ce9ae16dbb75312286778fd06a5ba4cf65bba9ff0a99dc4e6fd206", 3, 4, 0, heddle_launch_query_bias_split_heads__f16, "rrw"},
       {"query_bias_split_heads__f32", "e8b71b1c20d977b512582dba395993692f57f102c46a91bda3db0f42fd29cc8b", 3, 4, 0, heddle_launch_query_bias_split_heads__f32, "rrw"},
@@ -1490,9 +1572,9 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"repeat_heads_int8__f32", "c853c72a9d07ca29653618d21bbc3cdfdcb2f8530eb4a2c2b055985408be88f6", 3, 5, 0, heddle_launch_repeat_heads_int8__f32, "rrw"},
       {"repeated_words", "4736640fada4d7719545563b7f88b6ab0d6476104be41a57a1776cffcc842b44", 3, 2, 1, heddle_launch_repeated_words, "rrw"},
       {"residues", "3ecfa2e3bfac0e17ada1ca93702df38327d5bc00f40d47a7d1eb4b28d475a65b", 3, 2, 0, heddle_launch_residues, "rrw"},
-      {"rms_norm__bf16", "3796c88087e3d1d65a5d81f04e555c808491c1d4f6b73d55a6a6ef495bcb11b5", 3, 2, 2, heddle_launch_rms_norm__bf16, "rrw"},
-      {"rms_norm__f16", "432c2fcec8eb4854a12875ff052af74753dcc5f39300a7ebe9ee90d5c29c1047", 3, 2, 2, heddle_launch_rms_norm__f16, "rrw"},
-      {"rms_norm__f32", "11589943356b0eee0288b00d34626aa141c4dd14143512fc33077fe528cd3ac7", 3, 2, 2, heddle_launch_rms_norm__f32, "rrw"},
+      {"rms_norm__bf16", "0e937483ab980135549ff5c4548c8e2d54fdf9ab3961beb19730f15a35e73e7c", 3, 2, 2, heddle_launch_rms_norm__bf16, "rrw"},
+      {"rms_norm__f16", "98b5c4627d0a2f5234652f80e6015136e77b1c2aeb00af58e7af102737237465", 3, 2, 2, heddle_launch_rms_norm__f16, "rrw"},
+      {"rms_norm__f32", "0518c739a24a3755034b5bf5d382624a609c2416f6cccb491e733d643aeeb6f6", 3, 2, 2, heddle_launch_rms_norm__f32, "rrw"},
       {"rms_norm_int8_weight_matmul__bf16", "cb89eb2605ab6c17fa8d1c5cd924d7ba9d0ed112b4ba0427df73d233322e2728", 5, 3, 2, heddle_launch_rms_norm_int8_weight_matmul__bf16, "rrrrw"},
       {"rms_norm_int8_weight_matmul__f16", "8ad55d72b79477f73d96ed1a2f571986239c404832e05c1ca7b636bf800fad59", 5, 3, 2, heddle_launch_rms_norm_int8_weight_matmul__f16, "rrrrw"},
       {"rms_norm_int8_weight_matmul__f32", "949845f91c920051ea26d86634bda66419c1410478ea543cb229c134598fc8ff", 5, 3, 2, heddle_launch_rms_norm_int8_weight_matmul__f32, "rrrrw"},
@@ -1511,24 +1593,27 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"rms_norm_matmul_swiglu__bf16", "bcbaa7a1bd8a4486d777f916df40b89a037455f70e5cbcabcb2fcb48b480b408", 5, 3, 2, heddle_launch_rms_norm_matmul_swiglu__bf16, "rrrrw"},
       {"rms_norm_matmul_swiglu__f16", "ca1364b69e5131f939facffb17d253fa1887e9dddf6d44ad041a038626ec70d4", 5, 3, 2, heddle_launch_rms_norm_matmul_swiglu__f16, "rrrrw"},
       {"rms_norm_matmul_swiglu__f32", "33be751c7cb65a94c1842338b9ab02605002beee0a547e3b1d3d0976142f1fc4", 5, 3, 2, heddle_launch_rms_norm_matmul_swiglu__f32, "rrrrw"},
-      {"rms_norm_quantize_rows__bf16", "857b4ee24374e78aeac996d8c033cf4390c0a8b4cf147ddf0c6cd3be8f4f9de2", 4, 2, 2, heddle_launch_rms_norm_quantize_rows__bf16, "rrww"},
-      {"rms_norm_quantize_rows__f16", "c7dd62732228cdc949f7d2c02c095b11896903476f231b9060925d6e7e24071d", 4, 2, 2, heddle_launch_rms_norm_quantize_rows__f16, "rrww"},
-      {"rms_norm_quantize_rows__f32", "01f34f2e2d08a9de1439790992c267aea660b902113d37817a8ba28979cf83d6", 4, 2, 2, heddle_launch_rms_norm_quantize_rows__f32, "rrww"},
-      {"rms_norm_rotate_queries_keys__bf16", "e655152340f9a9b9b5f1cfa1bd6cf1b2027e69179e4e1b0e264e6002dbc77616", 9, 6, 3, heddle_launch_rms_norm_rotate_queries_keys__bf16, "rrrrrrrww"},
-      {"rms_norm_rotate_queries_keys__f16", "a360693488517f7398970ed9d5818bf1917edf991f4eed6cd6a2c2afd069405c", 9, 6, 3, heddle_launch_rms_norm_rotate_queries_keys__f16, "rrrrrrrww"},
-      {"rms_norm_rotate_queries_keys__f32", "afa02b0b09b2ae044508b88b7b7d5027a2b85f19a3d2e20de17d5fdb9e87d4d2", 9, 6, 3, heddle_launch_rms_norm_rotate_queries_keys__f32, "rrrrrrrww"},
+      {"rms_norm_quantize_rows__bf16", "9a8453e706d70ac6dacd46c7178ed61aa608b671ae451b448ae071982b72a412", 4, 2, 2, heddle_launch_rms_norm_quantize_rows__bf16, "rrww"},
+      {"rms_norm_quantize_rows__f16", "1d69d35cd6bb07895d51d1149e70e7878c52f568f539dd8e5877062792e7f068", 4, 2, 2, heddle_launch_rms_norm_quantize_rows__f16, "rrww"},
+      {"rms_norm_quantize_rows__f32", "7337d6322a6a44abc71c56d60f3c357a43e916021dda2fc18f06e9042d8d7dd4", 4, 2, 2, heddle_launch_rms_norm_quantize_rows__f32, "rrww"},
+      {"rms_norm_rotate_queries_keys__bf16", "66a21791468a8481abe1af6eab6402511c28ae370b9ede74e2a3c8f3c80d3e76", 9, 6, 3, heddle_launch_rms_norm_rotate_queries_keys__bf16, "rrrrrrrww"},
+      {"rms_norm_rotate_queries_keys__f16", "b6e05eb764e25a5c3244e8c6b5965c52d0bc264df60819f7c6a87fbb2475dec1", 9, 6, 3, heddle_launch_rms_norm_rotate_queries_keys__f16, "rrrrrrrww"},
+      {"rms_norm_rotate_queries_keys__f32", "efb99f8ae3d8d1caf1344bfd8f90046c65377d0e3d78df32e375ab16610f61f4", 9, 6, 3, heddle_launch_rms_norm_rotate_queries_keys__f32, "rrrrrrrww"},
+      {"rms_norm_rotate_queries_keys_f32__bf16", "7af73613fa0b041edd74d11b9444f7e0c737351c74194b277c2b0c4b1dc6d0c5", 9, 6, 3, heddle_launch_rms_norm_rotate_queries_keys_f32__bf16, "rrrrrrrww"},
+      {"rms_norm_rotate_queries_keys_f32__f16", "702b165ce115d2913f337d7461d7d44bcedc0657798e941ac05bb62c275a62ca", 9, 6, 3, heddle_launch_rms_norm_rotate_queries_keys_f32__f16, "rrrrrrrww"},
+      {"rms_norm_rotate_queries_keys_f32__f32", "a69423c65efcebf9763fa7fe701abfcce8f2628437396eaa9ce858f16af8a247", 9, 6, 3, heddle_launch_rms_norm_rotate_queries_keys_f32__f32, "rrrrrrrww"},
       {"rotate_append__bf16", "419ee06b6fa766304a23334c4ea0050736e93ff6fccbe24fa14acc139943a2b6", 12, 9, 2, heddle_launch_rotate_append__bf16, "rrrrrrrrrrww"},
       {"rotate_append__f16", "4a7a7e3ea95be032176d2e841a01b8ecfd86cc8fd5e792e3c758643fb63ff073", 12, 9, 2, heddle_launch_rotate_append__f16, "rrrrrrrrrrww"},
       {"rotate_append__f32", "f5ef639e595e8757dc553a16bc40ecc5a549d1cc05b7ea79f3ae8323160f6ca7", 12, 9, 2, heddle_launch_rotate_append__f32, "rrrrrrrrrrww"},
-      {"rotate_append_places_int8__bf16", "ddca85e255dfbe66a9fc90d63c7d944f867e2eafc1df9313e3efaa4886fa70f3", 12, 7, 2, heddle_launch_rotate_append_places_int8__bf16, "rrrrrrrrwwww"},
-      {"rotate_append_places_int8__f16", "f545abd36490b7c8c3f7e4f61e1f7eab3476e6d4517dba577a7fb37b0053dcbc", 12, 7, 2, heddle_launch_rotate_append_places_int8__f16, "rrrrrrrrwwww"},
-      {"rotate_append_places_int8__f32", "71a74ea7947e8c5dcfd7e96b9683f6ce39d20a61ad460699fbb7ea4f15bf3831", 12, 7, 2, heddle_launch_rotate_append_places_int8__f32, "rrrrrrrrwwww"},
-      {"rotate_append_step_int8__bf16", "6bce94a90f0d47f0b70e91b578cdbbf32f996af50c77e1373f2d6e301ef99f0b", 13, 8, 2, heddle_launch_rotate_append_step_int8__bf16, "rrrrrrrrrwwww"},
-      {"rotate_append_step_int8__f16", "7cff010b3be5ee6a5ebb0b84adbbed68969743b192ffebac7276e7c633fdd48f", 13, 8, 2, heddle_launch_rotate_append_step_int8__f16, "rrrrrrrrrwwww"},
-      {"rotate_append_step_int8__f32", "034afecd5042a9f334f8e69ec2a535400a51e1153237ba33e481515d989ff46d", 13, 8, 2, heddle_launch_rotate_append_step_int8__f32, "rrrrrrrrrwwww"},
-      {"rotate_append_tokens_int8__bf16", "6d52a1b8f1d269279ec10027de36e30d768e6796010eb281eb43032dacbe263a", 16, 9, 2, heddle_launch_rotate_append_tokens_int8__bf16, "rrrrrrrrrrrrwwww"},
-      {"rotate_append_tokens_int8__f16", "0e1ca6acf374f714effff140717cf4349d9b853563aacdb2c9eee3e401bfc708", 16, 9, 2, heddle_launch_rotate_append_tokens_int8__f16, "rrrrrrrrrrrrwwww"},
-      {"rotate_append_tokens_int8__f32", "73f157b731e31fe043b8498397fdb8c71295f65eb41a4f72db71bb339295df4f", 16, 9, 2, heddle_launch_rotate_append_tokens_int8__f32, "rrrrrrrrrrrrwwww"},
+      {"rotate_append_places_int8__bf16", "19e49ed078a4baa3cf41a6e3f5bcb7af84e4a577b0324dfcc3aa6593d4752fb1", 12, 7, 2, heddle_launch_rotate_append_places_int8__bf16, "rrrrrrrrwwww"},
+      {"rotate_append_places_int8__f16", "119e67b1588d75a88fab59127fe5a902b6094945d9f0156f70904f685766faf0", 12, 7, 2, heddle_launch_rotate_append_places_int8__f16, "rrrrrrrrwwww"},
+      {"rotate_append_places_int8__f32", "cba5224e184926e144a36e21e2ca3bd0c5b2cd1ff64d3fda7a2b8b456e94d1e1", 12, 7, 2, heddle_launch_rotate_append_places_int8__f32, "rrrrrrrrwwww"},
+      {"rotate_append_step_int8__bf16", "ea687d9e3f6d40ff75d96b4987df60fdd3032b4e516392560fa150f926b9d66d", 13, 8, 2, heddle_launch_rotate_append_step_int8__bf16, "rrrrrrrrrwwww"},
+      {"rotate_append_step_int8__f16", "1a1487e324ad7ed4591673c97abfe3639ecfd9d206e4039aec96f56485373828", 13, 8, 2, heddle_launch_rotate_append_step_int8__f16, "rrrrrrrrrwwww"},
+      {"rotate_append_step_int8__f32", "646675b18fb75abc43c6b3713ca56d60aef1d391126906aa9daab82408542069", 13, 8, 2, heddle_launch_rotate_append_step_int8__f32, "rrrrrrrrrwwww"},
+      {"rotate_append_tokens_int8__bf16", "3907658e6d1083969b0274714eee623bd02e7aa170800c532db039c68e339982", 16, 9, 2, heddle_launch_rotate_append_tokens_int8__bf16, "rrrrrrrrrrrrwwww"},
+      {"rotate_append_tokens_int8__f16", "c294dacbb43e7d0490d17494324692be6966ea2e37916b0e01fd5546cbf373c9", 16, 9, 2, heddle_launch_rotate_append_tokens_int8__f16, "rrrrrrrrrrrrwwww"},
+      {"rotate_append_tokens_int8__f32", "fe34481236e0eaacedc6c38b1a067e716d0aa24adb7f10ddc1004a365ac81fd2", 16, 9, 2, heddle_launch_rotate_append_tokens_int8__f32, "rrrrrrrrrrrrwwww"},
       {"rotate_halves__bf16", "51fc9ec80a1eae15a7ee2ce02a44bbb0543f878946a6c9f195f76fc3cb3a56c8", 5, 5, 0, heddle_launch_rotate_halves__bf16, "rrrrw"},
       {"rotate_halves__f16", "82a7f4153c27b52d144532d29662fb3a7fc65f9990ddada32d06293cc5ffc9f8", 5, 5, 0, heddle_launch_rotate_halves__f16, "rrrrw"},
       {"rotate_halves__f32", "56dd49f93b24ca234ba073325ee3f6b90965e58f24af58488d72baef0495ef87", 5, 5, 0, heddle_launch_rotate_halves__f32, "rrrrw"},
@@ -1547,83 +1632,89 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"sample__bf16", "e46eb007b3024f8ff82c7d74d7f94d937aa11b75723c080f75a177ed553f7fe5", 13, 4, 0, heddle_launch_sample__bf16, "rrrrrrrrrrrww"},
       {"sample__f16", "a811dd8856f7a659b7c876ee9e06f162c016d39b887a8f292dc097b9608cb547", 13, 4, 0, heddle_launch_sample__f16, "rrrrrrrrrrrww"},
       {"sample__f32", "0c02ba8ff402c4c9c7541acb886a1f13cfc5ca2f21e4db1bca170f4583de1b5a", 13, 4, 0, heddle_launch_sample__f32, "rrrrrrrrrrrww"},
-      {"sample_candidates__k1", "ad3cfa4242104cdb879d173598b5269c4a523a0b85fd68b67ca24649da48a131", 14, 6, 0, heddle_launch_sample_candidates__k1, "rrrrrrrrrrrrww"},
-      {"sample_candidates__k16", "694ca9feee8b8a33ea03e0baab91aad5da005294bb99eda3b3ef78474130a6db", 14, 6, 0, heddle_launch_sample_candidates__k16, "rrrrrrrrrrrrww"},
-      {"sample_candidates__k2", "e4f2467c4139b457f00d96bac7054e1f3bd1cf32c0fa63c124add606fcb87247", 14, 6, 0, heddle_launch_sample_candidates__k2, "rrrrrrrrrrrrww"},
-      {"sample_candidates__k32", "9a71521d4ec6e5fd2013ed90e6069081454561af48e5c565e5c48094c2150d67", 14, 6, 0, heddle_launch_sample_candidates__k32, "rrrrrrrrrrrrww"},
-      {"sample_candidates__k4", "c39448e46c43d067c185a20493db81b9da32f437672cfedd5e827546df5ea3fa", 14, 6, 0, heddle_launch_sample_candidates__k4, "rrrrrrrrrrrrww"},
-      {"sample_candidates__k64", "de0601cee401e60884bc2795691dbfe3c72927886936bec8078eb9c8903919c7", 14, 6, 0, heddle_launch_sample_candidates__k64, "rrrrrrrrrrrrww"},
-      {"sample_candidates__k8", "4dfeb49271374b11b488b2a498802fc8b320ff6640aef9abca5277f0d7965dee", 14, 6, 0, heddle_launch_sample_candidates__k8, "rrrrrrrrrrrrww"},
+      {"sample_candidates__k1", "cfb25be78da4c80464d5008197f5f301e95dc4b8d8da76ff6d2f41a777f66ba4", 14, 6, 0, heddle_launch_sample_candidates__k1, "rrrrrrrrrrrrww"},
+      {"sample_candidates__k16", "5e69a2aed819abd39d7ae5428312c1a490002947d83ca2d234eea3958f983e3a", 14, 6, 0, heddle_launch_sample_candidates__k16, "rrrrrrrrrrrrww"},
+      {"sample_candidates__k2", "e24e1ea83d2ca76c63f0d7283425516b89c30d61136ddfed7f90d49ca6534854", 14, 6, 0, heddle_launch_sample_candidates__k2, "rrrrrrrrrrrrww"},
+      {"sample_candidates__k32", "86a261400d1e667ff6ca5a34a4b255ea3cf08348c04a59fa13ea64dbca6e01ea", 14, 6, 0, heddle_launch_sample_candidates__k32, "rrrrrrrrrrrrww"},
+      {"sample_candidates__k4", "8fc1d43c1dc7442bcd8dcaf3bdf5fd2e45a03f4a43bf9a4ff31318135c968aa7", 14, 6, 0, heddle_launch_sample_candidates__k4, "rrrrrrrrrrrrww"},
+      {"sample_candidates__k64", "b428f5a58f6b5820df960dbbb9a9631afe2b7bf346917e59a115649597c97de3", 14, 6, 0, heddle_launch_sample_candidates__k64, "rrrrrrrrrrrrww"},
+      {"sample_candidates__k8", "d426f3683d45636d69dd89763e2b6ee961031b9234cb3d0edb97173e54dfba6a", 14, 6, 0, heddle_launch_sample_candidates__k8, "rrrrrrrrrrrrww"},
       {"sample_narrowed__bf16", "2c2d79efc3e317fe6c51e79b50a2d7d88edb62b90fc16f2d83da66bb10a17856", 18, 7, 0, heddle_launch_sample_narrowed__bf16, "rrrrrrrrrrrrrrrrww"},
       {"sample_narrowed__f16", "92eaed58cd68fc20198d761272319e9815907c7090fa0019a69fad4caeee2336", 18, 7, 0, heddle_launch_sample_narrowed__f16, "rrrrrrrrrrrrrrrrww"},
       {"sample_narrowed__f32", "8c0d9c54511b5485b329b31742e04ac9855a5c6d7308e649182a315c90528484", 18, 7, 0, heddle_launch_sample_narrowed__f32, "rrrrrrrrrrrrrrrrww"},
-      {"sample_parts__bf16", "74b7b503dad3a0e784e21fc6de39bbbf05b79df532de4d3f4226a56b899ade3c", 13, 5, 0, heddle_launch_sample_parts__bf16, "rrrrrrrrrrrww"},
-      {"sample_parts__f16", "0e61be154e781b46767d93ec9484a4763a43bad5efe8a7750ff28a4e330de423", 13, 5, 0, heddle_launch_sample_parts__f16, "rrrrrrrrrrrww"},
-      {"sample_parts__f32", "2a9e27a704f9b0b4ad023069d2378b379cf6abcab75558cc98d9140af7243c6b", 13, 5, 0, heddle_launch_sample_parts__f32, "rrrrrrrrrrrww"},
+      {"sample_parts__bf16", "1eb5857c497970ce97fe65c7e889e6f968f10213bccf5b69db95720bada3c290", 13, 5, 0, heddle_launch_sample_parts__bf16, "rrrrrrrrrrrww"},
+      {"sample_parts__f16", "30a4988cb5535ab8fbcdd0547be592aba894194d1463100471ff702c58c7705f", 13, 5, 0, heddle_launch_sample_parts__f16, "rrrrrrrrrrrww"},
+      {"sample_parts__f32", "23bec573c73db3f75d3335874eff4689fc076bc9b072d11dc18f8ee38125e6f3", 13, 5, 0, heddle_launch_sample_parts__f32, "rrrrrrrrrrrww"},
       {"scale__bf16", "2be4bb49302280d8fc67389ebdf20275043c0d0b0d54ab0af5eb85a363ec43ec", 2, 2, 1, heddle_launch_scale__bf16, "rw"},
       {"scale__f16", "262695880bf12f7ea70c00f002bfb8e8140888d5c590c5a425bcd91808b0d6fc", 2, 2, 1, heddle_launch_scale__f16, "rw"},
       {"scale__f32", "a6f3852872b9f7cbc5bf688c55b95f0676b9845a9215c766b4a8f62b6b11dc78", 2, 2, 1, heddle_launch_scale__f32, "rw"},
       {"scale_channels__bf16", "d5fc12366f0787b2f559720ec521dd5c8d4b40508043d1357603f24ca987519d", 3, 2, 0, heddle_launch_scale_channels__bf16, "rrw"},
       {"scale_channels__f16", "588904b498cc432380cc28c558c0a51baee4f2e8dc58fd0eaf7cb2cc35140762", 3, 2, 0, heddle_launch_scale_channels__f16, "rrw"},
       {"scale_channels__f32", "7db74b7e8666f9cc322afdf4a3466839704797e5ccfcec85eed2c5264c41bde4", 3, 2, 0, heddle_launch_scale_channels__f32, "rrw"},
-      {"scale_mask_memory_softmax__bf16", "c9683cebdfffda93e79e89025442353bdab17a59cf96e468bc2059b469c5658d", 4, 4, 1, heddle_launch_scale_mask_memory_softmax__bf16, "rrrw"},
-      {"scale_mask_memory_softmax__f16", "a92aeabee97447ee764d4cf87c3d26c835532376191015939991144e6ba92545", 4, 4, 1, heddle_launch_scale_mask_memory_softmax__f16, "rrrw"},
-      {"scale_mask_memory_softmax__f32", "c7842a3e1201d0be88e208bcb42b7cbbbea3629e09dbe026e8b80fe49384c3ce", 4, 4, 1, heddle_launch_scale_mask_memory_softmax__f32, "rrrw"},
-      {"scale_mask_pairs_softmax__bf16", "19e3f498be4510025f0914bc625368f4b8859acba8bed46e0d67f13c433125c5", 4, 4, 1, heddle_launch_scale_mask_pairs_softmax__bf16, "rrrw"},
-      {"scale_mask_pairs_softmax__f16", "f3862f0b74f4962efad0a50e76cec06a3af2ef8bc47d6474f4dd2400f6411a17", 4, 4, 1, heddle_launch_scale_mask_pairs_softmax__f16, "rrrw"},
-      {"scale_mask_pairs_softmax__f32", "3c26666a6a3a95f401bfd2d7b2c6b63df475c0f602fd168eefb9333e7a61598a", 4, 4, 1, heddle_launch_scale_mask_pairs_softmax__f32, "rrrw"},
-      {"scale_mask_softmax__bf16", "e92019fe4969cfc451c20dfbd76affffe4500f3d6d314d982056b1741e838329", 3, 4, 1, heddle_launch_scale_mask_softmax__bf16, "rrw"},
-      {"scale_mask_softmax__f16", "88c3d2937a0806169dcb569ac0ad7f8f54447adf664e64e6ab04101696c16156", 3, 4, 1, heddle_launch_scale_mask_softmax__f16, "rrw"},
-      {"scale_mask_softmax__f32", "fa0ca97ca6171fa6c06de58797c0a72dc895acbdc4814f723691916a8898a3fa", 3, 4, 1, heddle_launch_scale_mask_softmax__f32, "rrw"},
-      {"sequence_starts", "44efe5c9208c97ac011a8ee54ecca9d6e962a462c8eb85146f37687e6f983e8a", 2, 2, 0, heddle_launch_sequence_starts, "rw"},
+      {"scale_mask_added_softmax__bf16", "b64a45ef6a013bbd0a08f3670cffda84abe228833ca39a1c1b9834042b35c7d2", 4, 4, 3, heddle_launch_scale_mask_added_softmax__bf16, "rrrw"},
+      {"scale_mask_added_softmax__f16", "c2b24f21d0d136699d38aafbb7b6d1aafbfe4148a6603c5caf3afb186e83e460", 4, 4, 3, heddle_launch_scale_mask_added_softmax__f16, "rrrw"},
+      {"scale_mask_added_softmax__f32", "e23a430c711f40c9e9b06ffd0367d0cdf3d05d9c8929253a116e46f74205e124", 4, 4, 3, heddle_launch_scale_mask_added_softmax__f32, "rrrw"},
+      {"scale_mask_memory_softmax__bf16", "3e1fd58cff1f24c1aa5b570f1747de5635f08b13a18c000f4f82ea7adfe0c43d", 4, 4, 1, heddle_launch_scale_mask_memory_softmax__bf16, "rrrw"},
+      {"scale_mask_memory_softmax__f16", "3f3e5196e88e3d51067eaea7ce9296a2defd168d48534b214b50de20d93a3da8", 4, 4, 1, heddle_launch_scale_mask_memory_softmax__f16, "rrrw"},
+      {"scale_mask_memory_softmax__f32", "d04ebd28c1e5b2600f47c7a2b5455c3a30756e2f012332216119eb238d926220", 4, 4, 1, heddle_launch_scale_mask_memory_softmax__f32, "rrrw"},
+      {"scale_mask_pairs_softmax__bf16", "ec800822317f2c0fa7be88b6da577b232cc29347e2b58922baffa72dc98d2e40", 4, 4, 1, heddle_launch_scale_mask_pairs_softmax__bf16, "rrrw"},
+      {"scale_mask_pairs_softmax__f16", "e9de8f9b73c28cbb1e379bf78f9f93178a3890305534402a0974aa9e6248ba64", 4, 4, 1, heddle_launch_scale_mask_pairs_softmax__f16, "rrrw"},
+      {"scale_mask_pairs_softmax__f32", "06d280d1351f56dc15977bcbb34acfd381648c478b1f3e9fedac6510f6804b99", 4, 4, 1, heddle_launch_scale_mask_pairs_softmax__f32, "rrrw"},
+      {"scale_mask_softmax__bf16", "a3f0446d58bf0d5a9148fa5a88aae0b4650031536fd5f4d7971afb8b33dc450d", 3, 4, 1, heddle_launch_scale_mask_softmax__bf16, "rrw"},
+      {"scale_mask_softmax__f16", "8c617ed94535cceafa0c91c308464935e11ca284b6c6a3d3c526f088e3fb102a", 3, 4, 1, heddle_launch_scale_mask_softmax__f16, "rrw"},
+      {"scale_mask_softmax__f32", "90eb6d6ae26e4c3cb7b756277bfe81a62a5d9952f274b7a4bd0bc33d48dbaeb0", 3, 4, 1, heddle_launch_scale_mask_softmax__f32, "rrw"},
+      {"sequence_starts", "5979da67ee15b7409902b7c3999ac6c2e6a1d66145da43b62d7032cf01c687bd", 2, 2, 0, heddle_launch_sequence_starts, "rw"},
       {"silu__bf16", "d94e94d6b1bb1428cf59643e57a40477f39a880d1946c596594ce6ba043bb122", 2, 2, 0, heddle_launch_silu__bf16, "rw"},
       {"silu__f16", "03f9787c5a9218f41519db0e183cea88eddc7c28c96645e3815c745abda1149e", 2, 2, 0, heddle_launch_silu__f16, "rw"},
       {"silu__f32", "4f7df511d954a23c6a99c7ce4af74b7d5526c1c4235282ac4a2e8d11be787738", 2, 2, 0, heddle_launch_silu__f32, "rw"},
-      {"softmax__bf16", "50d942d6889b5c51cf222d5a000c92bd8e40f9b392571c2c7fb660964db30bee", 2, 2, 0, heddle_launch_softmax__bf16, "rw"},
-      {"softmax__f16", "63dd66bdb2dc976a31ac2e71f68245ce58987bc53789b07d9f17ee832761a4a6", 2, 2, 0, heddle_launch_softmax__f16, "rw"},
-      {"softmax__f32", "a3b78c603c55025323ea66c431aaccbc8e70c61eb19d5de962e0488b915852af", 2, 2, 0, heddle_launch_softmax__f32, "rw"},
+      {"softmax__bf16", "13f55901aa026d6839bc3e334ea0b525fbde10ba13fdd67eb7c411d5ba948ae1", 2, 2, 0, heddle_launch_softmax__bf16, "rw"},
+      {"softmax__f16", "6948dc39bb6d5d278bf2923fb1db6f7ba0b8c15e8be824b77e42c11dfe589ff8", 2, 2, 0, heddle_launch_softmax__f16, "rw"},
+      {"softmax__f32", "d86040bde029b9ce3aba80054ddbc5c0acec36dc7528320b8ceffbf35e8d3ca3", 2, 2, 0, heddle_launch_softmax__f32, "rw"},
+      {"softmax_eps__bf16", "169a6722207e1a7667cabcb9df4e0394a124666d1abcde609c3c2c7a446baccc", 2, 2, 1, heddle_launch_softmax_eps__bf16, "rw"},
+      {"softmax_eps__f16", "70fa0bb423b7e0435be190401ec713e2b903996b1c268dbac087b287aa8748e0", 2, 2, 1, heddle_launch_softmax_eps__f16, "rw"},
+      {"softmax_eps__f32", "37f66c0c4faac1a27fe7313b1a5d404710fa486a4e21ab2d654f687a5109881d", 2, 2, 1, heddle_launch_softmax_eps__f32, "rw"},
       {"split_heads__bf16", "7c2dc38641a49af27cd0f5c6ade7282ee429845771282a060f002f51c0a0f7f0", 2, 4, 0, heddle_launch_split_heads__bf16, "rw"},
       {"split_heads__f16", "a3149b4b9c9cefbc8fedc92aaab38e475b8949a11cbfc1eeae3dafbde0981e21", 2, 4, 0, heddle_launch_split_heads__f16, "rw"},
       {"split_heads__f32", "b9341e2e21ce7e42f287ff417823f2d5f141ed85cec3444a7babe27a31d6ee7b", 2, 4, 0, heddle_launch_split_heads__f32, "rw"},
-      {"suppress_ends__bf16", "c0eaf7f776eadf1fac008f093bb235e84ca6a7ff1d448e33aa6c26d02bc9caee", 5, 4, 0, heddle_launch_suppress_ends__bf16, "rrrrw"},
-      {"suppress_ends__f16", "08617f91967c69c2a36354ccabd3244b1356990c4a057781cd05e960ebd3dc2e", 5, 4, 0, heddle_launch_suppress_ends__f16, "rrrrw"},
-      {"suppress_ends__f32", "7fe3b920f1e66e928af0077270a5a9c27c7ea178c8f2c3dcc6f26ed3b810b610", 5, 4, 0, heddle_launch_suppress_ends__f32, "rrrrw"},
+      {"suppress_ends__bf16", "022e027714038bf204cf04483ee16fab536ee656ff512e3c706bd2be58e53c14", 5, 4, 0, heddle_launch_suppress_ends__bf16, "rrrrw"},
+      {"suppress_ends__f16", "99dec4ad877c141de7a1a5df6f2345167148f1b2f1ee642a99a81ffba5c55f11", 5, 4, 0, heddle_launch_suppress_ends__f16, "rrrrw"},
+      {"suppress_ends__f32", "5a50d00fbe48bc62fe5d7ffb20d953f0e335b0881578c54f85ec037a106e136f", 5, 4, 0, heddle_launch_suppress_ends__f32, "rrrrw"},
       {"swiglu__bf16", "d1697824cc2df5dfe48954dffdc42ea6e1c6ea503077dbacff9fe6ce4e6ba976", 3, 2, 0, heddle_launch_swiglu__bf16, "rrw"},
       {"swiglu__f16", "3b073452f29b8d0761eb6ca6735b85dc281ea0b10a7a9b9bef6f866a85a54ff0", 3, 2, 0, heddle_launch_swiglu__f16, "rrw"},
       {"swiglu__f32", "1686ec404b515aa8bd21ca60bbc136ab253447fa8806508a560be6415386f0aa", 3, 2, 0, heddle_launch_swiglu__f32, "rrw"},
       {"take__bf16", "90028bffb07f63c5ca60d4d0b0ffd9838c8fcafebac28248101a9778faca2201", 2, 3, 1, heddle_launch_take__bf16, "rw"},
       {"take__f16", "e266ef7ea82a6f45b6db335775caa2832cd17c1933d63747304f46b7bca8c638", 2, 3, 1, heddle_launch_take__f16, "rw"},
       {"take__f32", "30222469c585cacf87f9813c58b80f2e28010636b2465ca3273bc6cea2553535", 2, 3, 1, heddle_launch_take__f32, "rw"},
-      {"take_append_places_int8__bf16", "a170f087c65b32836b87e93d5b033bd8c0c20d236cfecbbdcbe021a91c962596", 11, 5, 1, heddle_launch_take_append_places_int8__bf16, "rrrrrrrwwww"},
-      {"take_append_places_int8__f16", "bfb8b16ef8e1b68acbcc14102e1a68ee86ac92e2bd9c926aa4208fdcdd7c8a2d", 11, 5, 1, heddle_launch_take_append_places_int8__f16, "rrrrrrrwwww"},
-      {"take_append_places_int8__f32", "a0862a69b0d101cbc2d3ed9873d458cd1c96130ea2cd0a28078eb2557fcc79c5", 11, 5, 1, heddle_launch_take_append_places_int8__f32, "rrrrrrrwwww"},
-      {"take_append_step_int8__bf16", "71933914fd0627a2649516497d6159b561fc203f991dfeb2d5ba5493b9779f75", 11, 6, 1, heddle_launch_take_append_step_int8__bf16, "rrrrrrrwwww"},
-      {"take_append_step_int8__f16", "7a97a16609462d5971bc0a3c2cea7b18a0d39e1b838d49c3b069a827a326ade8", 11, 6, 1, heddle_launch_take_append_step_int8__f16, "rrrrrrrwwww"},
-      {"take_append_step_int8__f32", "2ce10cbe0e0b8ca7b1e9d1045f9dce6c01b5ce09464f378059a3e07b0dc63b91", 11, 6, 1, heddle_launch_take_append_step_int8__f32, "rrrrrrrwwww"},
-      {"take_append_tokens_int8__bf16", "5cdeacd81c9b2b40d73e1595969dfb6a96d5d84ea438027c506dfa1f25e03682", 14, 8, 1, heddle_launch_take_append_tokens_int8__bf16, "rrrrrrrrrrwwww"},
-      {"take_append_tokens_int8__f16", "8f82f265a36d1a6e620bfd0cd5bea554b9992f35e2e3b570be90929bf33e31fe", 14, 8, 1, heddle_launch_take_append_tokens_int8__f16, "rrrrrrrrrrwwww"},
-      {"take_append_tokens_int8__f32", "a8f65da0786b2216d98b8af43d0e95b51ed4140ef73fceb47c3a3f09e587e710", 14, 8, 1, heddle_launch_take_append_tokens_int8__f32, "rrrrrrrrrrwwww"},
-      {"take_range__bf16", "a383f58e3fe1e8ebbe2c949b02b2fde6ecc497c808b035d50317cf6878dda724", 2, 4, 1, heddle_launch_take_range__bf16, "rw"},
-      {"take_range__f16", "810727b1b24f91977ff0d9343daec50d597e4dcd8bb9ce7715a6f66e65b210c2", 2, 4, 1, heddle_launch_take_range__f16, "rw"},
-      {"take_range__f32", "750ff0522934d15dd114708b843ee6bde36d240b05b8f42d8f53f3073607a9e3", 2, 4, 1, heddle_launch_take_range__f32, "rw"},
-      {"take_rms_norm_queries__bf16", "0c1b1028182e18c3ed1dbfef61a461320cbe6adae7276d188d003922bdf4fa18", 3, 4, 2, heddle_launch_take_rms_norm_queries__bf16, "rrw"},
-      {"take_rms_norm_queries__f16", "980f8db198f25bbf9c2e78b4cef5d1b867f4527ee961dc79735526cc86cf6af0", 3, 4, 2, heddle_launch_take_rms_norm_queries__f16, "rrw"},
-      {"take_rms_norm_queries__f32", "f2fa96240bde124a4cdff1ff65d4804568f041053c5d2329969cf53f32c06334", 3, 4, 2, heddle_launch_take_rms_norm_queries__f32, "rrw"},
-      {"take_rms_norm_rotate_keys__bf16", "505923186fe93d74595cbde8dd9c49612a79be3c173fbfa3740aaae2b648576d", 6, 6, 3, heddle_launch_take_rms_norm_rotate_keys__bf16, "rrrrrw"},
-      {"take_rms_norm_rotate_keys__f16", "2918dbbd1c49ef25f929cd2296750cc487f41429d0923decf239bb0447e5c253", 6, 6, 3, heddle_launch_take_rms_norm_rotate_keys__f16, "rrrrrw"},
-      {"take_rms_norm_rotate_keys__f32", "7563312be2e5f21a83b8c56e857176571b90792fa05328b34f570d44fd1eee6d", 6, 6, 3, heddle_launch_take_rms_norm_rotate_keys__f32, "rrrrrw"},
-      {"take_rms_norm_rotate_queries__bf16", "c9b833857cb2aa2a12f76cc49a88f180039ea1c16503ca08ef25ebb3c23a3e9b", 6, 6, 2, heddle_launch_take_rms_norm_rotate_queries__bf16, "rrrrrw"},
-      {"take_rms_norm_rotate_queries__f16", "a5574b91272aa5b59e16f4bc4af7b0d77d2ae779ab251d24c3412aef1a134a6f", 6, 6, 2, heddle_launch_take_rms_norm_rotate_queries__f16, "rrrrrw"},
-      {"take_rms_norm_rotate_queries__f32", "83547775bc6bd10a218fd2d9058a736c0fdb391210648dbe1fec47feaf796006", 6, 6, 2, heddle_launch_take_rms_norm_rotate_queries__f32, "rrrrrw"},
+      {"take_append_places_int8__bf16", "64209a147c38699a9703b6113302e06172874f12d78734e767c2d83501cd5b9f", 11, 5, 1, heddle_launch_take_append_places_int8__bf16, "rrrrrrrwwww"},
+      {"take_append_places_int8__f16", "6d0aa9afa84eca9b413a291ad154ff6733b62d9a12deccb1e356119828549383", 11, 5, 1, heddle_launch_take_append_places_int8__f16, "rrrrrrrwwww"},
+      {"take_append_places_int8__f32", "4c3a7fea1e51026fce16509eccbe57c854ea0e2a3e268d89e17b73de30b21800", 11, 5, 1, heddle_launch_take_append_places_int8__f32, "rrrrrrrwwww"},
+      {"take_append_step_int8__bf16", "022dab8b2165f38230d7a8ec46d8bc40189eb35b1bfb0b93a18dd77d3d055737", 11, 6, 1, heddle_launch_take_append_step_int8__bf16, "rrrrrrrwwww"},
+      {"take_append_step_int8__f16", "94ad9f451b053ff4a545ba21ecffc579e06aa9ba64b4799658e3b000cef9808c", 11, 6, 1, heddle_launch_take_append_step_int8__f16, "rrrrrrrwwww"},
+      {"take_append_step_int8__f32", "358c3a71ce3978e09e2c240451709785a7a309ef1a9b5112e9d46c63aa1ca8c2", 11, 6, 1, heddle_launch_take_append_step_int8__f32, "rrrrrrrwwww"},
+      {"take_append_tokens_int8__bf16", "45e7bd364f3eff2da8443046fe90a19a1b2a6d0dd50feba5b46a64ae0867089d", 14, 8, 1, heddle_launch_take_append_tokens_int8__bf16, "rrrrrrrrrrwwww"},
+      {"take_append_tokens_int8__f16", "04e4346cda2855ab7139d55b19d382e5f40dbfcdf0e29df73048fd1c29231529", 14, 8, 1, heddle_launch_take_append_tokens_int8__f16, "rrrrrrrrrrwwww"},
+      {"take_append_tokens_int8__f32", "0d3a5609c4c1016d009dfc22f31f727d22c4d9d8937378221f67f61aa56a6099", 14, 8, 1, heddle_launch_take_append_tokens_int8__f32, "rrrrrrrrrrwwww"},
+      {"take_range__bf16", "283791840691e97b422de45834ff3baf775a4a0497ef4e5ad1ba6ba6b44b4c3c", 2, 4, 1, heddle_launch_take_range__bf16, "rw"},
+      {"take_range__f16", "8b48fed6e40e93694fbcab9a39ed4961f465b3aec6bbd907c36d578c520d4480", 2, 4, 1, heddle_launch_take_range__f16, "rw"},
+      {"take_range__f32", "035b642fda346dba0e1e4fdb966acef1a7ab77619f799b48b97f83de5519ace8", 2, 4, 1, heddle_launch_take_range__f32, "rw"},
+      {"take_rms_norm_queries__bf16", "1ab8f8bb64f2e61b5a55fe2cf8159fda7230fcb9f7dc43168b03299892b0e468", 3, 4, 2, heddle_launch_take_rms_norm_queries__bf16, "rrw"},
+      {"take_rms_norm_queries__f16", "438c0a159ed1212fe6e9777f12cc2e2691bd637d4d0f022361e4c5e9f24ae09d", 3, 4, 2, heddle_launch_take_rms_norm_queries__f16, "rrw"},
+      {"take_rms_norm_queries__f32", "fe6c26ae9f0e841b804bdfbe05bfde5c9ad9fa572477631c9f4a74d207c6b2a5", 3, 4, 2, heddle_launch_take_rms_norm_queries__f32, "rrw"},
+      {"take_rms_norm_rotate_keys__bf16", "be5650dcc371100463ac2d19f0e9039e4a0996080de568127584a7b5ce45c867", 6, 6, 3, heddle_launch_take_rms_norm_rotate_keys__bf16, "rrrrrw"},
+      {"take_rms_norm_rotate_keys__f16", "74fee9c94af7324ba92fe59d08a414dc0b6e0767ae13c39b5f446e4150437dcd", 6, 6, 3, heddle_launch_take_rms_norm_rotate_keys__f16, "rrrrrw"},
+      {"take_rms_norm_rotate_keys__f32", "ae118e3151f50222358fe814d605f66f14a32fbe8830aa5854d8a2a5e84d39e5", 6, 6, 3, heddle_launch_take_rms_norm_rotate_keys__f32, "rrrrrw"},
+      {"take_rms_norm_rotate_queries__bf16", "e215108ffcb463857cce14cf4fc4560e92e1420ef420d7951b842b04c96034a7", 6, 6, 2, heddle_launch_take_rms_norm_rotate_queries__bf16, "rrrrrw"},
+      {"take_rms_norm_rotate_queries__f16", "4f617c20b80773cc77d347219ae8874865d6c65927f51aa1b6a8be6838576411", 6, 6, 2, heddle_launch_take_rms_norm_rotate_queries__f16, "rrrrrw"},
+      {"take_rms_norm_rotate_queries__f32", "a0cd369fe0174ecdfee53dc665c215895ddab065b9df9623302df77485102814", 6, 6, 2, heddle_launch_take_rms_norm_rotate_queries__f32, "rrrrrw"},
       {"tanh__bf16", "fa47e87bd47bbccd4223127412eacc93c91204a95fb4f2c7abd60ec1c38f6b0a", 2, 2, 0, heddle_launch_tanh__bf16, "rw"},
       {"tanh__f16", "c52f189d39a143cb171f9b3597580298a108d8639284177137e218b9d6b2b7a0", 2, 2, 0, heddle_launch_tanh__f16, "rw"},
       {"tanh__f32", "f317c0ec3f447969cae48b2a5adf7d07901986508a0bcaae58039e98b7c9a238", 2, 2, 0, heddle_launch_tanh__f32, "rw"},
-      {"token_loss__bf16", "5bbd68e43c16d6e6655d903cbd1378aedb2df5eba0baadbca76ef79bdb8e5c04", 3, 2, 0, heddle_launch_token_loss__bf16, "rrw"},
-      {"token_loss__f16", "e34fcc2b4fe8956f45e00141991b9423aeaca9cca1c4304662681b086b829823", 3, 2, 0, heddle_launch_token_loss__f16, "rrw"},
-      {"token_loss__f32", "f50d1d627c65a26384ae4f98f081d34a805a2b34228ea70e3e07d57b94cf63a3", 3, 2, 0, heddle_launch_token_loss__f32, "rrw"},
-      {"unit_rows__bf16", "22b7226ee3d62e38cdcafdedaea42a711050c775d3f1da98e95008707e20b6fc", 2, 2, 1, heddle_launch_unit_rows__bf16, "rw"},
-      {"unit_rows__f16", "4bb5ef5bb2c88fd17cdfa088cd41eae1dafd4b39614021cdb17abc405b902236", 2, 2, 1, heddle_launch_unit_rows__f16, "rw"},
-      {"unit_rows__f32", "d668cd1faa228772932aa7130cdf765817b667b6fedba292e48323b0ef013cfe", 2, 2, 1, heddle_launch_unit_rows__f32, "rw"},
+      {"token_loss__bf16", "bd92c0903fe4ad006a8ea506730ab5c20a7447bb8452b120d6351e001aa0bdda", 3, 2, 0, heddle_launch_token_loss__bf16, "rrw"},
+      {"token_loss__f16", "e52956ddbace197c1937f5714379911448260fcccc680dd7a117db10184d64f4", 3, 2, 0, heddle_launch_token_loss__f16, "rrw"},
+      {"token_loss__f32", "288dc8f65a9ee308fb09c08fb55e29bcde2d34743faaac8172ee1b2691acc85f", 3, 2, 0, heddle_launch_token_loss__f32, "rrw"},
+      {"unit_rows__bf16", "3673fe7bedfc47b8e1bf7835c86b9fe547b56e7bad8d249e5eb754bb2bd37fe4", 2, 2, 1, heddle_launch_unit_rows__bf16, "rw"},
+      {"unit_rows__f16", "360683acddedaf8b16f2c9089a2cbe8861d13586ecbccb9edd692f18b37c9d42", 2, 2, 1, heddle_launch_unit_rows__f16, "rw"},
+      {"unit_rows__f32", "d1016e428c33e7c6c9819f10b3c364e1520da62d1c83a3b027647c4f34fc1471", 2, 2, 1, heddle_launch_unit_rows__f32, "rw"},
       {"unpack_first_row__bf16", "c21a9f85fdfa6281599f15fe9e7035d8aa725a2180e661776ac99d37f09d6968", 4, 3, 0, heddle_launch_unpack_first_row__bf16, "rrrw"},
       {"unpack_first_row__f16", "6dfd5ad15b5e2a78375ed8b4c16c22a7a89b4a7e7bf7938ff84bfbba16010ad9", 4, 3, 0, heddle_launch_unpack_first_row__f16, "rrrw"},
       {"unpack_first_row__f32", "621a61551c2e4f3331ff530a293e13d5351f59352a8734105c0f36043837e05d", 4, 3, 0, heddle_launch_unpack_first_row__f32, "rrrw"},
@@ -1640,16 +1731,17 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"unpack_split_heads__bf16", "4093058ec71f9066406cc61d5fe35205698be9ad6711623489b91e8175f2a9d0", 4, 5, 0, heddle_launch_unpack_split_heads__bf16, "rrrw"},
       {"unpack_split_heads__f16", "193a4a0da5d78ecb0221d63fee20c203325b0f8463c70468c99291a109707937", 4, 5, 0, heddle_launch_unpack_split_heads__f16, "rrrw"},
       {"unpack_split_heads__f32", "ad56cc0a5f6d3e01fb0042530e9bff9dd7a57d7a20251cfdb1e403ce69f6d003", 4, 5, 0, heddle_launch_unpack_split_heads__f32, "rrrw"},
+      {"unpack_split_heads_f32", "2d4d24fc217077b36db70d233cfbdb6a8bec55cb7db71cfc53c8a7cd9c4fd346", 4, 5, 0, heddle_launch_unpack_split_heads_f32, "rrrw"},
       {"unpack_split_kv__bf16", "396c50af3d318758daab14c3877c8159086464abcf46bfead035ee365b755357", 5, 6, 0, heddle_launch_unpack_split_kv__bf16, "rrrww"},
       {"unpack_split_kv__f16", "33240deb8424da441a429d6bb14e9832f3fff36db1b829a675e3536f2a19b2b2", 5, 6, 0, heddle_launch_unpack_split_kv__f16, "rrrww"},
       {"unpack_split_kv__f32", "e6ab4c3cb741fdeda7ca7fc7f19bfddf6178e262cc01b4ecd00319f5780254ab", 5, 6, 0, heddle_launch_unpack_split_kv__f32, "rrrww"},
-      {"weigh_parts__bf16", "9f14d6150a5588418a5d5802ab8d3d9ff5407ecf26e84d8061b1898d86707cd6", 5, 3, 0, heddle_launch_weigh_parts__bf16, "rrwww"},
-      {"weigh_parts__f16", "b7a841a91d51309dc3897ea44194fb7b78bd9554f3d490df99bcb6f1f5bf89da", 5, 3, 0, heddle_launch_weigh_parts__f16, "rrwww"},
-      {"weigh_parts__f32", "33f8974d6243a95b8d9df91c06e9a8a558f2980f2a31de8e3e3172e7565ad713", 5, 3, 0, heddle_launch_weigh_parts__f32, "rrwww"},
+      {"weigh_parts__bf16", "76e1407b1aa47bb5330add6833f84cc8181419174a4ad442d7ec11bedba81b5d", 5, 3, 0, heddle_launch_weigh_parts__bf16, "rrwww"},
+      {"weigh_parts__f16", "288de27a8a7a983685405c9760866e9a2d123b4eb1dac0ed618acc23ac81ae9c", 5, 3, 0, heddle_launch_weigh_parts__f16, "rrwww"},
+      {"weigh_parts__f32", "cca30dd55a3a23b1e164d1a3912fc2d384722ed6fd218d30bf6762a063426f78", 5, 3, 0, heddle_launch_weigh_parts__f32, "rrwww"},
       {"word_lookup__bf16", "17497fbb14a048a8adbf5d761740ff5e1a1e2d3a9b48d023e4dacb2eda7c4726", 3, 3, 0, heddle_launch_word_lookup__bf16, "rrw"},
       {"word_lookup__f16", "3800192ef28d4498c81c3db5272714c409dcef3e25991550e3b4b42dc25f86f8", 3, 3, 0, heddle_launch_word_lookup__f16, "rrw"},
       {"word_lookup__f32", "d1b2ff28b70ea4fde400f847176a6900cb2c028b38a1868a1b12e2e40f61ae90", 3, 3, 0, heddle_launch_word_lookup__f32, "rrw"},
-      {"word_loss", "1a484d6658fbb2b992428e7148d5bd0afb228999488eb7904474bdb704a54f52", 3, 2, 0, heddle_launch_word_loss, "rrw"},
+      {"word_loss", "d83988bc355e14c221d5da8f079ad918ac52d9c08814524340dee92f064a9c51", 3, 2, 0, heddle_launch_word_loss, "rrw"},
   };
   static const heddle_kernel_library_info info = {HEDDLE_ABI_VERSION, HEDDLE_TARGET, sizeof kernels / sizeof kernels[0], kernels};
   return &info;

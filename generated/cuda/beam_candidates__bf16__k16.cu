@@ -3,7 +3,8 @@
 // beam_candidates__bf16__k16_warp: a warp a row, 4 rows a block; 1 x 8 values a lane in registers
 // beam_candidates__bf16__k16_block: a block of 256 threads a row; 1 x 8 values a lane in registers
 // beam_candidates__bf16__k16_warp_wide: a warp a row, 4 rows a block; 8 x 8 values a lane in registers
-// beam_candidates__bf16__k16_block_wide: a block of 256 threads a row; 8 x 8 values a lane in registers
+// beam_candidates__bf16__k16_block_tall: a block of 512 threads a row; 1 x 8 values a lane in registers
+// beam_candidates__bf16__k16_block_wide: a block of 512 threads a row; 4 x 8 values a lane in registers
 // beam_candidates__bf16__k16_block_reread: a block of 512 threads a row; values computed again in every pass
 #include "kernel.cuh"
 #include "top_k.cuh"
@@ -184,8 +185,10 @@ extern "C" int32_t heddle_launch_beam_candidates__bf16__k16(const heddle_launch*
   if (length <= 2048 && rows <= 528) return run(heddle::BlockTeam<256>{}, "beam_candidates__bf16__k16_block", beam_candidates_kept<heddle::BlockTeam<256>, 1>);
   // The row fits the registers of one warp, and no barrier.
   if (length <= 2048) return run(heddle::WarpTeam<32, 4>{}, "beam_candidates__bf16__k16_warp_wide", beam_candidates_kept<heddle::WarpTeam<32, 4>, 8>);
+  // One chunk a lane: its loads are in flight together, and vectors such as gamma are prefetched.
+  if (length <= 4096) return run(heddle::BlockTeam<512>{}, "beam_candidates__bf16__k16_block_tall", beam_candidates_kept<heddle::BlockTeam<512>, 1>);
   // The row fits the registers of one block.
-  if (length <= 16384) return run(heddle::BlockTeam<256>{}, "beam_candidates__bf16__k16_block_wide", beam_candidates_kept<heddle::BlockTeam<256>, 8>);
+  if (length <= 16384) return run(heddle::BlockTeam<512>{}, "beam_candidates__bf16__k16_block_wide", beam_candidates_kept<heddle::BlockTeam<512>, 4>);
   // Longer than registers hold: every pass reads the row again.
   return run(heddle::BlockTeam<512>{}, "beam_candidates__bf16__k16_block_reread", beam_candidates_reread<heddle::BlockTeam<512>>);
 }

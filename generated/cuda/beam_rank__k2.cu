@@ -3,7 +3,7 @@
 // beam_rank__k2_warp: a warp a row, 4 rows a block; 2 x 4 values a lane in registers
 // beam_rank__k2_block: a block of 512 threads a row; 1 x 4 values a lane in registers
 // beam_rank__k2_warp_wide: a warp a row, 4 rows a block; 16 x 4 values a lane in registers
-// beam_rank__k2_block_wide: a block of 256 threads a row; 16 x 4 values a lane in registers
+// beam_rank__k2_block_wide: a block of 512 threads a row; 8 x 4 values a lane in registers
 // beam_rank__k2_block_reread: a block of 512 threads a row; values computed again in every pass
 #include "kernel.cuh"
 #include "top_k.cuh"
@@ -218,7 +218,7 @@ extern "C" int32_t heddle_launch_beam_rank__k2(const heddle_launch* launch, hedd
   // The row fits the registers of one warp, and no barrier.
   if (length <= 2048) return run(heddle::WarpTeam<32, 4>{}, "beam_rank__k2_warp_wide", beam_rank_kept<heddle::WarpTeam<32, 4>, 16>);
   // The row fits the registers of one block.
-  if (length <= 16384) return run(heddle::BlockTeam<256>{}, "beam_rank__k2_block_wide", beam_rank_kept<heddle::BlockTeam<256>, 16>);
+  if (length <= 16384) return run(heddle::BlockTeam<512>{}, "beam_rank__k2_block_wide", beam_rank_kept<heddle::BlockTeam<512>, 8>);
   // Longer than registers hold: every pass reads the row again.
   return run(heddle::BlockTeam<512>{}, "beam_rank__k2_block_reread", beam_rank_reread<heddle::BlockTeam<512>>);
 }

@@ -19,15 +19,13 @@ __global__ void __launch_bounds__(256, 1) dequantize_rows_f32_elementwise(
   heddle::begin_kernel();
   int64_t position = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
   if (position >= work) return;
-  const int c3_0 = heddle::peel(position, heddle::chunks_of<VEC>(n)) * VEC;
-  const int valid = n - c3_0;
-  const int i_m2 = heddle::peel(position, m2);
+  const int c3_0 = heddle::peel(position, heddle::chunks_of<VEC>((m2 * n))) * VEC;
+  const int valid = (m2 * n) - c3_0;
   const int i_m = static_cast<int>(position);
   const float row_steps = heddle::read(steps, i_m);
-  const int64_t start = ((static_cast<int64_t>(i_m) * m2) + i_m2) * n;
-  const int64_t start_2 = static_cast<int64_t>(i_m2) * n;
+  const int64_t start = (static_cast<int64_t>(i_m) * m2) * n;
   const auto x_c3 = heddle::load_chunk<VEC>(x, start + c3_0, valid);
-  const auto channels_c3 = heddle::load_chunk<VEC>(channels, start_2 + c3_0, valid);
+  const auto channels_c3 = heddle::load_chunk<VEC>(channels, c3_0, valid);
   float y_c3[VEC];
   HEDDLE_UNROLL
   for (int i = 0; i < VEC; ++i) {
@@ -47,7 +45,8 @@ extern "C" int32_t heddle_launch_dequantize_rows_f32(const heddle_launch* launch
   const auto steps = arguments.in<float>(1, "steps", m);
   const auto channels = arguments.constant_in<float>(2, "channels", heddle::Count(m2) * n);
   const auto y = arguments.out<float>(3, "y", (heddle::Count(m) * m2) * n);
-  const int64_t work = arguments.work(heddle::Count(m) * m2 * heddle::chunks_of<VEC>(static_cast<int>(n)), 256);
+  arguments.at_most((heddle::Count(m2) * n).value, INT32_MAX, "places of merged axes");
+  const int64_t work = arguments.work(heddle::Count(m) * heddle::chunks_of<VEC>(static_cast<int>(m2 * n)), 256);
   if (arguments.status != HEDDLE_OK || work == 0) return arguments.status;
   return heddle::launch_elements(launch, error, "dequantize_rows_f32", work, 256, dequantize_rows_f32_elementwise, work, static_cast<int>(m2), static_cast<int>(n), x, steps, channels, y);
 }

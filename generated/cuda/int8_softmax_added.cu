@@ -5,9 +5,11 @@
 // int8_softmax_added_warp: a warp a row, 4 rows a block; 1 x 8 values a lane in registers
 // int8_softmax_added_block: a block of 128 threads a row; 1 x 8 values a lane in registers
 // int8_softmax_added_warp_wide: a warp a row, 4 rows a block; 4 x 8 values a lane in registers
-// int8_softmax_added_block_wide: a block of 256 threads a row; 4 x 8 values a lane in registers
+// int8_softmax_added_block_tall: a block of 512 threads a row; 1 x 8 values a lane in registers
+// int8_softmax_added_block_wide: a block of 512 threads a row; 2 x 8 values a lane in registers
 // int8_softmax_added_block_reread: a block of 512 threads a row; values computed again in every pass
 #include "kernel.cuh"
+#include "fast.cuh"
 
 namespace {
 
@@ -89,7 +91,7 @@ __global__ void __launch_bounds__(Team::threads, 1) int8_softmax_added_kept(
       float y_c2[VEC];
       HEDDLE_UNROLL
       for (int i = 0; i < VEC; ++i) {
-        y_c2[i] = (e[chunk][i] / total) * inverse;
+        y_c2[i] = heddle::fast::quotient(e[chunk][i], total) * inverse;
       }
       heddle::store_chunk<VEC, false>(y, (((static_cast<int64_t>(i_n) * n2) + i_n2) * (((((static_cast<int64_t>(n4) + 32) - 1) / 32) * 32) * n3)) + ((((static_cast<int64_t>(c2_0 >> 5) * 32) * n3) + (static_cast<int64_t>(i_n3) * 32)) + (c2_0 & 31)), valid, y_c2);
     }
@@ -178,7 +180,7 @@ __global__ void __launch_bounds__(Team::threads, 2) int8_softmax_added_reread(
         const float r2 = (static_cast<float>(x_c2[i]) * row_mul) * factor;
         const float v = (c2 < row_lengths) ? ((mask_c2[i] != 0) ? r2 : (r2 + value)) : (-1e+30f);
         const float e = expf(v - top);
-        y_c2[i] = (e / total) * inverse;
+        y_c2[i] = heddle::fast::quotient(e, total) * inverse;
       }
       heddle::store_chunk<VEC, false>(y, (((static_cast<int64_t>(i_n) * n2) + i_n2) * (((((static_cast<int64_t>(n4) + 32) - 1) / 32) * 32) * n3)) + ((((static_cast<int64_t>(c2_0 >> 5) * 32) * n3) + (static_cast<int64_t>(i_n3) * 32)) + (c2_0 & 31)), valid, y_c2);
     }
@@ -224,8 +226,10 @@ extern "C" int32_t heddle_launch_int8_softmax_added(const heddle_launch* launch,
   if (length <= 1024 && rows <= 528) return run(heddle::BlockTeam<128>{}, "int8_softmax_added_block", int8_softmax_added_kept<heddle::BlockTeam<128>, 1>);
   // The row fits the registers of one warp, and no barrier.
   if (length <= 1024) return run(heddle::WarpTeam<32, 4>{}, "int8_softmax_added_warp_wide", int8_softmax_added_kept<heddle::WarpTeam<32, 4>, 4>);
+  // One chunk a lane: its loads are in flight together, and vectors such as gamma are prefetched.
+  if (length <= 4096) return run(heddle::BlockTeam<512>{}, "int8_softmax_added_block_tall", int8_softmax_added_kept<heddle::BlockTeam<512>, 1>);
   // The row fits the registers of one block.
-  if (length <= 8192) return run(heddle::BlockTeam<256>{}, "int8_softmax_added_block_wide", int8_softmax_added_kept<heddle::BlockTeam<256>, 4>);
+  if (length <= 8192) return run(heddle::BlockTeam<512>{}, "int8_softmax_added_block_wide", int8_softmax_added_kept<heddle::BlockTeam<512>, 2>);
   // Longer than registers hold: every pass reads the row again.
   return run(heddle::BlockTeam<512>{}, "int8_softmax_added_block_reread", int8_softmax_added_reread<heddle::BlockTeam<512>>);
 }

@@ -5,9 +5,11 @@
 // pack_quantize_rows_f32_warp: a warp a row, 4 rows a block; 1 x 8 values a lane in registers
 // pack_quantize_rows_f32_block: a block of 128 threads a row; 1 x 8 values a lane in registers
 // pack_quantize_rows_f32_warp_wide: a warp a row, 4 rows a block; 4 x 8 values a lane in registers
-// pack_quantize_rows_f32_block_wide: a block of 256 threads a row; 4 x 8 values a lane in registers
+// pack_quantize_rows_f32_block_tall: a block of 512 threads a row; 1 x 8 values a lane in registers
+// pack_quantize_rows_f32_block_wide: a block of 512 threads a row; 2 x 8 values a lane in registers
 // pack_quantize_rows_f32_block_reread: a block of 512 threads a row; values computed again in every pass
 #include "kernel.cuh"
+#include "fast.cuh"
 
 namespace {
 
@@ -54,7 +56,7 @@ __global__ void __launch_bounds__(Team::threads, 1) pack_quantize_rows_f32_kept(
       amax_lanes.end_chunk();
     }
     const float amax = team.reduce(amax_lanes);
-    const float inverse = (amax > 1e-30f) ? (127.0f / amax) : 0.0f;
+    const float inverse = (amax > 1e-30f) ? heddle::fast::quotient(127.0f, amax) : 0.0f;
     if (team.lane() == 0) heddle::write(steps, i_m, amax / 127.0f);
     HEDDLE_UNROLL
     for (int chunk = 0; chunk < CHUNKS; ++chunk) {
@@ -114,7 +116,7 @@ __global__ void __launch_bounds__(Team::threads, 2) pack_quantize_rows_f32_rerea
       amax_lanes.end_chunk();
     }
     const float amax = team.reduce(amax_lanes);
-    const float inverse = (amax > 1e-30f) ? (127.0f / amax) : 0.0f;
+    const float inverse = (amax > 1e-30f) ? heddle::fast::quotient(127.0f, amax) : 0.0f;
     if (team.lane() == 0) heddle::write(steps, i_m, amax / 127.0f);
     HEDDLE_UNROLL_FEW
     for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(n); chunk += Team::lanes) {
@@ -166,8 +168,10 @@ extern "C" int32_t heddle_launch_pack_quantize_rows_f32(const heddle_launch* lau
   if (length <= 1024 && rows <= 528) return run(heddle::BlockTeam<128>{}, "pack_quantize_rows_f32_block", pack_quantize_rows_f32_kept<heddle::BlockTeam<128>, 1>);
   // The row fits the registers of one warp, and no barrier.
   if (length <= 1024) return run(heddle::WarpTeam<32, 4>{}, "pack_quantize_rows_f32_warp_wide", pack_quantize_rows_f32_kept<heddle::WarpTeam<32, 4>, 4>);
+  // One chunk a lane: its loads are in flight together, and vectors such as gamma are prefetched.
+  if (length <= 4096) return run(heddle::BlockTeam<512>{}, "pack_quantize_rows_f32_block_tall", pack_quantize_rows_f32_kept<heddle::BlockTeam<512>, 1>);
   // The row fits the registers of one block.
-  if (length <= 8192) return run(heddle::BlockTeam<256>{}, "pack_quantize_rows_f32_block_wide", pack_quantize_rows_f32_kept<heddle::BlockTeam<256>, 4>);
+  if (length <= 8192) return run(heddle::BlockTeam<512>{}, "pack_quantize_rows_f32_block_wide", pack_quantize_rows_f32_kept<heddle::BlockTeam<512>, 2>);
   // Longer than registers hold: every pass reads the row again.
   return run(heddle::BlockTeam<512>{}, "pack_quantize_rows_f32_block_reread", pack_quantize_rows_f32_reread<heddle::BlockTeam<512>>);
 }

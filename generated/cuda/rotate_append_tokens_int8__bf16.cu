@@ -5,7 +5,8 @@
 // rotate_append_tokens_int8__bf16_warp: a warp a row, 4 rows a block; 1 x 8 values a lane in registers
 // rotate_append_tokens_int8__bf16_block: a block of 128 threads a row; 1 x 8 values a lane in registers
 // rotate_append_tokens_int8__bf16_warp_wide: a warp a row, 4 rows a block; 4 x 8 values a lane in registers
-// rotate_append_tokens_int8__bf16_block_wide: a block of 256 threads a row; 4 x 8 values a lane in registers
+// rotate_append_tokens_int8__bf16_block_tall: a block of 512 threads a row; 1 x 8 values a lane in registers
+// rotate_append_tokens_int8__bf16_block_wide: a block of 512 threads a row; 2 x 8 values a lane in registers
 // rotate_append_tokens_int8__bf16_block_reread: a block of 512 threads a row; values computed again in every pass
 #include "kernel.cuh"
 #include "fast.cuh"
@@ -289,8 +290,10 @@ extern "C" int32_t heddle_launch_rotate_append_tokens_int8__bf16(const heddle_la
   if (length <= 1024 && rows <= 528) return run(heddle::BlockTeam<128>{}, "rotate_append_tokens_int8__bf16_block", rotate_append_tokens_int8_kept<heddle::BlockTeam<128>, 1>);
   // The row fits the registers of one warp, and no barrier.
   if (length <= 1024) return run(heddle::WarpTeam<32, 4>{}, "rotate_append_tokens_int8__bf16_warp_wide", rotate_append_tokens_int8_kept<heddle::WarpTeam<32, 4>, 4>);
+  // One chunk a lane: its loads are in flight together, and vectors such as gamma are prefetched.
+  if (length <= 4096) return run(heddle::BlockTeam<512>{}, "rotate_append_tokens_int8__bf16_block_tall", rotate_append_tokens_int8_kept<heddle::BlockTeam<512>, 1>);
   // The row fits the registers of one block.
-  if (length <= 8192) return run(heddle::BlockTeam<256>{}, "rotate_append_tokens_int8__bf16_block_wide", rotate_append_tokens_int8_kept<heddle::BlockTeam<256>, 4>);
+  if (length <= 8192) return run(heddle::BlockTeam<512>{}, "rotate_append_tokens_int8__bf16_block_wide", rotate_append_tokens_int8_kept<heddle::BlockTeam<512>, 2>);
   // Longer than registers hold: every pass reads the row again.
   return run(heddle::BlockTeam<512>{}, "rotate_append_tokens_int8__bf16_block_reread", rotate_append_tokens_int8_reread<heddle::BlockTeam<512>>);
 }

@@ -3,7 +3,8 @@
 // sample_candidates__k2_warp: a warp a row, 4 rows a block; 2 x 4 values a lane in registers
 // sample_candidates__k2_block: a block of 256 threads a row; 1 x 4 values a lane in registers
 // sample_candidates__k2_warp_wide: a warp a row, 4 rows a block; 8 x 4 values a lane in registers
-// sample_candidates__k2_block_wide: a block of 256 threads a row; 8 x 4 values a lane in registers
+// sample_candidates__k2_block_tall: a block of 512 threads a row; 1 x 4 values a lane in registers
+// sample_candidates__k2_block_wide: a block of 512 threads a row; 4 x 4 values a lane in registers
 // sample_candidates__k2_block_reread: a block of 512 threads a row; values computed again in every pass
 #include "kernel.cuh"
 #include "shared_row.cuh"
@@ -327,8 +328,10 @@ extern "C" int32_t heddle_launch_sample_candidates__k2(const heddle_launch* laun
   if (length <= 1024 && rows <= 528) return run(heddle::BlockTeam<256>{}, "sample_candidates__k2_block", sample_candidates_kept<heddle::BlockTeam<256>, 1>);
   // The row fits the registers of one warp, and no barrier.
   if (length <= 1024) return run(heddle::WarpTeam<32, 4>{}, "sample_candidates__k2_warp_wide", sample_candidates_kept<heddle::WarpTeam<32, 4>, 8>);
+  // One chunk a lane: its loads are in flight together, and vectors such as gamma are prefetched.
+  if (length <= 2048) return run(heddle::BlockTeam<512>{}, "sample_candidates__k2_block_tall", sample_candidates_kept<heddle::BlockTeam<512>, 1>);
   // The row fits the registers of one block.
-  if (length <= 8192) return run(heddle::BlockTeam<256>{}, "sample_candidates__k2_block_wide", sample_candidates_kept<heddle::BlockTeam<256>, 8>);
+  if (length <= 8192) return run(heddle::BlockTeam<512>{}, "sample_candidates__k2_block_wide", sample_candidates_kept<heddle::BlockTeam<512>, 4>);
   // Longer than registers hold: every pass reads the row again.
   return run(heddle::BlockTeam<512>{}, "sample_candidates__k2_block_reread", sample_candidates_reread<heddle::BlockTeam<512>>);
 }

@@ -4,7 +4,8 @@
 // sample_parts__f16_lanes: 8 lanes a row, 16 rows a block; 4 x 4 values a lane in registers
 // sample_parts__f16_warp: a warp a row, 4 rows a block; 2 x 4 values a lane in registers
 // sample_parts__f16_block: a block of 256 threads a row; 1 x 4 values a lane in registers
-// sample_parts__f16_block_wide: a block of 256 threads a row; 4 x 4 values a lane in registers
+// sample_parts__f16_block_tall: a block of 512 threads a row; 1 x 4 values a lane in registers
+// sample_parts__f16_block_wide: a block of 512 threads a row; 2 x 4 values a lane in registers
 // sample_parts__f16_block_reread: a block of 512 threads a row; values computed again in every pass
 #include "kernel.cuh"
 #include "shared_row.cuh"
@@ -418,8 +419,10 @@ extern "C" int32_t heddle_launch_sample_parts__f16(const heddle_launch* launch, 
   if (length <= 256) return run(heddle::WarpTeam<32, 4>{}, "sample_parts__f16_warp", sample_parts_kept<heddle::WarpTeam<32, 4>, 2>);
   // Too few rows to fill the device with warps: one chunk a lane keeps the row short in time.
   if (length <= 1024) return run(heddle::BlockTeam<256>{}, "sample_parts__f16_block", sample_parts_kept<heddle::BlockTeam<256>, 1>);
+  // One chunk a lane: its loads are in flight together, and vectors such as gamma are prefetched.
+  if (length <= 2048) return run(heddle::BlockTeam<512>{}, "sample_parts__f16_block_tall", sample_parts_kept<heddle::BlockTeam<512>, 1>);
   // The row fits the registers of one block.
-  if (length <= 4096) return run(heddle::BlockTeam<256>{}, "sample_parts__f16_block_wide", sample_parts_kept<heddle::BlockTeam<256>, 4>);
+  if (length <= 4096) return run(heddle::BlockTeam<512>{}, "sample_parts__f16_block_wide", sample_parts_kept<heddle::BlockTeam<512>, 2>);
   // Longer than registers hold: every pass reads the row again.
   return run(heddle::BlockTeam<512>{}, "sample_parts__f16_block_reread", sample_parts_reread<heddle::BlockTeam<512>>);
 }

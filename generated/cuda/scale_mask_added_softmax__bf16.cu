@@ -5,9 +5,11 @@
 // scale_mask_added_softmax__bf16_warp: a warp a row, 4 rows a block; 1 x 8 values a lane in registers
 // scale_mask_added_softmax__bf16_block: a block of 128 threads a row; 1 x 8 values a lane in registers
 // scale_mask_added_softmax__bf16_warp_wide: a warp a row, 4 rows a block; 4 x 8 values a lane in registers
-// scale_mask_added_softmax__bf16_block_wide: a block of 256 threads a row; 4 x 8 values a lane in registers
+// scale_mask_added_softmax__bf16_block_tall: a block of 512 threads a row; 1 x 8 values a lane in registers
+// scale_mask_added_softmax__bf16_block_wide: a block of 512 threads a row; 2 x 8 values a lane in registers
 // scale_mask_added_softmax__bf16_block_reread: a block of 512 threads a row; values computed again in every pass
 #include "kernel.cuh"
+#include "fast.cuh"
 
 namespace {
 
@@ -89,7 +91,7 @@ __global__ void __launch_bounds__(Team::threads, 1) scale_mask_added_softmax_kep
       float y_c[VEC];
       HEDDLE_UNROLL
       for (int i = 0; i < VEC; ++i) {
-        y_c[i] = e[chunk][i] / total;
+        y_c[i] = heddle::fast::quotient(e[chunk][i], total);
       }
       heddle::store_chunk<VEC, WHOLE>(y, start_2 + c0, valid, y_c);
     }
@@ -177,7 +179,7 @@ __global__ void __launch_bounds__(Team::threads, 2) scale_mask_added_softmax_rer
         const float r = x_c[i] * factor;
         const float v = (c < row_lengths) ? ((mask_c[i] != 0) ? r : (r + value)) : (-1e+30f);
         const float e = expf(v - top);
-        y_c[i] = e / total;
+        y_c[i] = heddle::fast::quotient(e, total);
       }
       heddle::store_chunk<VEC, WHOLE>(y, start_2 + c0, valid, y_c);
     }
@@ -220,8 +222,10 @@ extern "C" int32_t heddle_launch_scale_mask_added_softmax__bf16(const heddle_lau
   if (length <= 1024 && rows <= 528) return run(heddle::BlockTeam<128>{}, "scale_mask_added_softmax__bf16_block", scale_mask_added_softmax_kept<heddle::BlockTeam<128>, 1>);
   // The row fits the registers of one warp, and no barrier.
   if (length <= 1024) return run(heddle::WarpTeam<32, 4>{}, "scale_mask_added_softmax__bf16_warp_wide", scale_mask_added_softmax_kept<heddle::WarpTeam<32, 4>, 4>);
+  // One chunk a lane: its loads are in flight together, and vectors such as gamma are prefetched.
+  if (length <= 4096) return run(heddle::BlockTeam<512>{}, "scale_mask_added_softmax__bf16_block_tall", scale_mask_added_softmax_kept<heddle::BlockTeam<512>, 1>);
   // The row fits the registers of one block.
-  if (length <= 8192) return run(heddle::BlockTeam<256>{}, "scale_mask_added_softmax__bf16_block_wide", scale_mask_added_softmax_kept<heddle::BlockTeam<256>, 4>);
+  if (length <= 8192) return run(heddle::BlockTeam<512>{}, "scale_mask_added_softmax__bf16_block_wide", scale_mask_added_softmax_kept<heddle::BlockTeam<512>, 2>);
   // Longer than registers hold: every pass reads the row again.
   return run(heddle::BlockTeam<512>{}, "scale_mask_added_softmax__bf16_block_reread", scale_mask_added_softmax_reread<heddle::BlockTeam<512>>);
 }

