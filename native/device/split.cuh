@@ -12,6 +12,20 @@
 
 namespace heddle {
 
+/// Part of the sizes for which groups are rows on this device. The CPU device divides earlier, so that small tensors test both forms.
+#if defined(HEDDLE_SIMT)
+constexpr int64_t rows_part = 64;
+#else
+constexpr int64_t rows_part = 1;
+#endif
+
+/// True if one launch computes `rows` groups of `length` elements as rows: groups of up to `kept` elements stay in registers, and from
+/// `many` groups on blocks read longer ones again.
+inline bool suit_rows(Count rows, Count length, int64_t kept, int64_t many) {
+  if (rows.is_overflow() || length.is_overflow() || length.value > INT32_MAX) return false;
+  return length.value <= kept / rows_part || rows.value >= many / rows_part;
+}
+
 /// Bytes of `N` scratch tensors of 4-byte elements, and the offset of each.
 template <int N>
 class SplitSizes {

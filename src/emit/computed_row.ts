@@ -17,7 +17,7 @@ import { alternatives, inPieces, isAnswer, type Pieced } from './row_pieces.js'
 export const column = 'c'
 
 /** Main loops process up to 16 elements at a time, beginning at a multiple of that number. */
-const chunkOfRow: AlignedChunk = { index: column, first: 'first', place: 'place', widths: [1, 2, 4, 8, 16], same: new Set() }
+const chunkOfRow: AlignedChunk = { index: column, first: 'first', place: 'place', widths: [1, 2, 4, 8, 16], same: new Map() }
 
 /** A tensor that has rows read in chunks, and the indices of a chunk's first element in terms of `c`. */
 export interface ChunkRead {

@@ -15,7 +15,7 @@ import { choiceName } from '../schedule/choice.js'
 import { variantLines } from '../schedule/describe.js'
 import { chooseTemplateForms } from '../schedule/forms.js'
 import { mapKernel } from '../schedule/map.js'
-import { type MappedKernel, stepsOf, wholeOf } from '../schedule/mapped.js'
+import { launchesBeside, type MappedKernel, stepsOf, wholeOf } from '../schedule/mapped.js'
 import { type Note, notesOf } from '../schedule/notes.js'
 import { type TunedTile, tunedTiles } from '../schedule/tuned_tiles.js'
 import { refuseUnknown, sizeName, type Tuning } from '../schedule/tuning.js'
@@ -162,7 +162,7 @@ function headers(mapped: MappedKernel): string[] {
       ...(program.kind === 'elementwise' && program.staging !== undefined ? ['stage.cuh'] : []),
       ...(isTuned(mapped) ? ['tuned.cuh'] : []),
       ...(isUpdating(instance.kernel) ? ['update.cuh'] : []),
-      ...(split === undefined ? [] : ['split.cuh', ...split.before.flatMap(headers)]),
+      ...(split === undefined ? [] : ['split.cuh', ...launchesBeside(split).flatMap(headers)]),
     ]),
   ].sort()
 }

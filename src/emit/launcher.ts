@@ -2,6 +2,7 @@
 import type CodeBlockWriter from 'code-block-writer'
 import type { Expr } from '../ir/expr.js'
 import { getOwn } from '../ir/get_own.js'
+import { givenDims } from '../ir/kernel.js'
 import { extentOf, isMerged } from '../ir/row_axis.js'
 import { sizeOf } from '../schedule/access.js'
 import type { ColumnProgram } from '../schedule/column_program.js'
@@ -58,15 +59,22 @@ export function launcherBody(mapped: MappedKernel, parameters: Parameters): stri
 
   // Written last, because the source above determines the values that are read.
   const values = bodyWriter()
-  const counts = [kernel.tensors, kernel.dims, kernel.attrs].map((list) => list.length).join(', ')
+  const computed = Object.entries(kernel.computed ?? {}).flatMap(([dim, extent]) =>
+    used.dims.has(dim) && getOwn(fixed, dim) === undefined
+      ? [`const int64_t ${names.dim(dim)} = ${wideText(extent, scope)};`]
+      : [],
+  )
+  const given = givenDims(kernel)
+  const counts = [kernel.tensors, given, kernel.attrs].map((list) => list.length).join(', ')
   values.writeLine(`heddle::Arguments arguments(launch, error, {"${mapped.key}", ${counts}});`)
-  kernel.dims.forEach((dim, i) => {
+  given.forEach((dim, i) => {
     const known = getOwn(fixed, dim)
     const declare = used.dims.has(dim) ? `const int64_t ${names.dim(dim)} = ` : ''
     values.writeLine(
       known === undefined ? `${declare}arguments.dim(${i}, "${dim}");` : `arguments.fixed_dim(${i}, "${dim}", ${known});`,
     )
   })
+  for (const line of computed) values.writeLine(line)
   kernel.attrs.forEach(({ name, type }, i) => {
     const declare = used.attrs.has(name) ? `const ${scalarText[type]} ${names.attr(name)} = ` : ''
     values.writeLine(`${declare}arguments.${type}_attr(${i}, "${name}");`)

@@ -4,7 +4,7 @@
  */
 import { mark } from '../ir/trace.js'
 import { firstOf, placeOf } from '../loop/chunk_values.js'
-import type { LaneLoop, Loop, Search, VectorLoop, Version } from '../loop/ir.js'
+import { type LaneLoop, type Loop, type Search, type VectorLoop, type Version, wholeFlag } from '../loop/ir.js'
 import { passStatementOf } from '../schedule/constructs/index.js'
 import type { Written } from './constructs/construct.js'
 import { callText, searchTexts } from './constructs/index.js'
@@ -77,6 +77,7 @@ function printVersion({ lengths, aligned, body }: Version, printing: Printing): 
   const tests = new Set(lengths.map((length) => (length === undefined ? 'false' : `${operandText(length, context)} % VEC == 0`)))
   for (const { tensor, start } of aligned)
     tests.add(`heddle::is_aligned<VEC>(${names.tensor(tensor)}, ${start === undefined ? '0' : (given.get(start) ?? '')})`)
+  given.set(wholeFlag, 'WHOLE')
   const inner = bodyWriter(2)
   print(body, { ...printing, context: { ...context, writer: inner } })
   const level = writer.getIndentationLevel()

@@ -3,11 +3,11 @@
  * own. The launcher of the op runs them in order and gives each the buffers and the scratch tensors that it reads and writes.
  */
 import type { TensorParam } from '../ir/kernel.js'
-import type { MappedKernel, Split } from '../schedule/mapped.js'
-import { operandText, type Scope } from './expression.js'
+import type { InRows, MappedKernel, Split } from '../schedule/mapped.js'
+import { operandText, type Scope, wideText } from './expression.js'
 import { bodyWriter, lines } from './frame.js'
 import { kernelTexts } from './kernel.js'
-import { extentIn } from './launch_text.js'
+import { extentIn, productText, toCount } from './launch_text.js'
 import { launcherBody } from './launcher.js'
 import { createNames } from './names.js'
 import { render } from './templates.js'
@@ -15,17 +15,23 @@ import { render } from './templates.js'
 /** Namespaces of the launches in front, by their order; that of the last kernel's launcher, which has its widths as arguments, too. */
 const partName = (at: number): string => `part${at + 1}`
 
-/** Kernels and launchers of the launches in front. */
+/** Namespace of the launch that computes groups as rows. */
+const rowsName = 'in_rows'
+
+/** Kernels and launchers of the launches in front, and of the launch in place of all. */
 export const partTexts = ({ split }: Pick<MappedKernel, 'split'>): string =>
-  (split?.before ?? [])
-    .map((part, at) => {
+  [
+    ...(split?.inRows === undefined ? [] : [[split.inRows.mapped, rowsName] as const]),
+    ...(split?.before ?? []).map((part, at) => [part, partName(at)] as const),
+  ]
+    .map(([part, name]) => {
       const { text, parameters } = kernelTexts(part)
-      return `${render('part', { name: partName(at), vec: part.vec, kernels: text, body: launcherBody(part, parameters) })}\n`
+      return `${render('part', { name, vec: part.vec, kernels: text, body: launcherBody(part, parameters) })}\n`
     })
     .join('')
 
 /** The body of the op's launcher. @param last the function that launches the last kernel */
-export function splitBody(mapped: MappedKernel, { whole, before }: Split, last: string): string {
+export function splitBody(mapped: MappedKernel, { whole, before, inRows }: Split, last: string): string {
   const { kernel, dims: fixed } = whole
   const names = createNames({ ...mapped, instance: whole }, 'split elements')
   const used: Scope['used'] = { dims: new Set(), attrs: new Set(), indices: new Set() }
@@ -35,6 +41,7 @@ export function splitBody(mapped: MappedKernel, { whole, before }: Split, last: 
   const sizes = scratch.map(({ dims }) =>
     dims.length === 0 ? 'heddle::Count(1)' : dims.map((each) => `heddle::Count(${operandText(extent(each), scope)})`).join(' * '),
   )
+  const rows = inRows === undefined ? [] : rowsLines(inRows, { instance: whole }, scope)
   const placeOf = ({ name }: TensorParam): number => {
     const at = kernel.tensors.findIndex((tensor) => tensor.name === name)
     return at >= 0 ? at : -1 - scratch.findIndex((tensor) => tensor.name === name)
@@ -45,6 +52,7 @@ export function splitBody(mapped: MappedKernel, { whole, before }: Split, last: 
   kernel.dims.forEach((name, i) => {
     if (used.dims.has(name)) writer.writeLine(`const int64_t ${names.dim(name)} = arguments.dim(${i}, "${name}");`)
   })
+  for (const line of rows) writer.writeLine(line)
   writer.writeLine(`const heddle::Count elements[] = {${sizes.join(', ')}};`)
   writer.writeLine(`heddle::Split<${scratch.length}> split(launch, error, arguments, "${mapped.key}", elements);`)
   const parts = [...before.map((part, at) => [part, `${partName(at)}::run`] as const), [mapped, last] as const]
@@ -52,4 +60,18 @@ export function splitBody(mapped: MappedKernel, { whole, before }: Split, last: 
     writer.writeLine(`split.run(${[run, ...instance.kernel.tensors.map(placeOf)].join(', ')});`)
   writer.writeLine('return split.status;')
   return lines(writer)
+}
+
+/** Source that computes groups as rows where their sizes suit one launch. */
+function rowsLines(
+  { mapped, length, kept, groups }: InRows,
+  whole: Pick<MappedKernel, 'instance'>,
+  scope: Scope,
+): readonly string[] {
+  const extents = mapped.axes.map(({ dim }) => operandText(extentIn(whole)(dim), scope))
+  const elements = wideText(length, scope, toCount)
+  return [
+    `// A block keeps a group of up to ${kept} elements in registers.`,
+    `if (heddle::suit_rows(${productText(extents)}, ${elements}, ${kept}, ${groups})) return ${rowsName}::run(launch, error);`,
+  ]
 }

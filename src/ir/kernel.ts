@@ -4,6 +4,7 @@
  */
 import type { Stmt } from './constructs/index.js'
 import type { DType } from './dtype.js'
+import type { Expr } from './expr.js'
 import type { Facts } from './facts/facts.js'
 import type { Layout } from './layout.js'
 import type { SourceSpan } from './span.js'
@@ -55,6 +56,8 @@ export interface Kernel {
   readonly name: string
   readonly source: SourceSpan
   readonly dims: readonly string[]
+  /** Extents of the last dimensions that are no arguments, over the others: a schedule makes one axis of several. */
+  readonly computed?: Readonly<Record<string, Expr>>
   /** Type parameters and the storage types each may take. */
   readonly types: Readonly<Record<string, readonly DType[]>>
   readonly attrs: readonly AttrParam[]
@@ -67,6 +70,10 @@ export interface Kernel {
   /** Constraints on its arguments, as stated or inferred from bodies. They do not affect the results. */
   readonly facts?: Facts
 }
+
+/** Dimensions that are arguments of a launch, in their order. */
+export const givenDims = ({ dims, computed = {} }: Pick<Kernel, 'dims' | 'computed'>): readonly string[] =>
+  dims.filter((dim) => !Object.hasOwn(computed, dim))
 
 /** A kernel without arguments that computes nothing: the base of other kernels, and a placeholder for none. */
 export const emptyKernel: Kernel = {

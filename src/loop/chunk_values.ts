@@ -28,7 +28,7 @@ export const placeOf = (index: string): string => `place ${index}`
 export function ofChunks(pass: Pass, widths: readonly number[], shared: ReadonlySet<string>): ChunkedPass {
   if (widths.every((width) => width === 1)) return { pass, values: () => [] }
   const { index } = pass.loop
-  const same = new Set<string>()
+  const same = new Map<string, string>()
   const chunk: AlignedChunk = { index, first: firstOf(index), place: placeOf(index), widths, same }
   const values: { readonly name: string; readonly value: Expr; readonly of?: { readonly tensor: string | undefined } }[] = []
 
@@ -51,7 +51,7 @@ export function ofChunks(pass: Pass, widths: readonly number[], shared: Readonly
   for (const row of pass.rows) {
     if (row.kind === 'computed' && !row.keep && isOfChunk(row.value, chunk)) {
       values.push({ name: row.name, value: inAlignedChunk(row.value, chunk) })
-      same.add(row.name)
+      same.set(row.name, row.name)
     } else rows.push(mapRow(row, folded))
   }
   const statements = pass.statements.map((s) => {
@@ -72,9 +72,17 @@ export function ofChunks(pass: Pass, widths: readonly number[], shared: Readonly
   }
 }
 
-/** True if a folded expression reads memory, and depends on its chunk but not on its element. */
-const isShared = (e: Expr, { index, first, place }: AlignedChunk, shared: ReadonlySet<string>): boolean =>
-  usesIndex(e, first) &&
+/**
+ * True if a folded expression reads memory, and depends on its chunk but not on its element.
+ * @param known scalars of the chunk
+ */
+export const isShared = (
+  e: Expr,
+  { index, first, place }: AlignedChunk,
+  shared: ReadonlySet<string>,
+  known: ReadonlySet<string> = new Set(),
+): boolean =>
+  (usesIndex(e, first) || contains(e, (node) => node.kind === 'local' && known.has(node.name))) &&
   faults(e, shared) &&
   !contains(
     e,

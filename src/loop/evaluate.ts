@@ -9,7 +9,7 @@ import { firstOf, placeOf } from './chunk_values.js'
 import { combineAccumulator } from './evaluate_combine.js'
 import { type Lane, newRegisters, type Row } from './evaluate_lane.js'
 import { collectSearch, finishSearch } from './evaluate_search.js'
-import type { Copy, LaneLoop, Loop, VectorLoop } from './ir.js'
+import { type Copy, type LaneLoop, type Loop, type VectorLoop, wholeFlag } from './ir.js'
 
 /** A team: its lanes, the chunks that each keeps in registers, and the elements of a chunk. */
 export interface Team {
@@ -58,7 +58,9 @@ type Runs<K extends Loop['kind']> = {
 /** Nodes that lanes run together. */
 const shared: Runs<'version' | 'for' | 'exists' | 'barrier' | 'combine' | 'search' | 'call'> = {
   version(loop, lanes, run) {
-    runAll(loop.body, lanes, { ...run, whole: loop.lengths.every((length) => isWhole(length, run)) })
+    const whole = loop.lengths.every((length) => isWhole(length, run))
+    for (const { env } of lanes) env.values.set(wholeFlag, whole)
+    runAll(loop.body, lanes, { ...run, whole })
   },
   for(loop, lanes, run) {
     if (loop.owner === 'lane') runLanes(loop, lanes, run)

@@ -230,10 +230,13 @@ export interface Call {
   readonly stmt: Threshold | FoldedState
 }
 
+/** Scalar that is true in the version for whole rows. */
+export const wholeFlag = 'whole rows'
+
 /** Two versions of what follows: one for rows in which every chunk is full and aligned, and one for all others. */
 export interface Version {
   readonly kind: 'version'
-  /** Lengths that must be multiples of the width; undefined for one that is not known yet. */
+  /** Lengths, and lengths of parts, that must be multiples of the width; undefined for one that is not known yet. */
   readonly lengths: readonly (Expr | undefined)[]
   readonly aligned: readonly Access[]
   readonly body: readonly Loop[]

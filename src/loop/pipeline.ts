@@ -2,6 +2,7 @@
 import type { Step } from '../schedule/passes.js'
 import type { Access, Loop } from './ir.js'
 import { type Frame, lowerSteps, newState } from './lower.js'
+import { divideChunks } from './passes/divide_chunks.js'
 import { placeLoads } from './passes/place_loads.js'
 import { unroll } from './passes/unroll.js'
 import { version, withoutChecks } from './passes/version.js'
@@ -11,6 +12,7 @@ import { verifyLoops } from './verify.js'
 export const loopPasses = {
   lower: (steps: readonly Step[], frame: Frame): readonly Loop[] => lowerSteps(steps, newState(frame)),
   version: (loops: readonly Loop[], _: Frame): readonly Loop[] => version(loops),
+  divideChunks: (loops: readonly Loop[], { widths }: Frame): readonly Loop[] => divideChunks(loops, widths),
   placeLoads: (loops: readonly Loop[], frame: Frame): readonly Loop[] => placeLoads(loops, frame),
   unroll: (loops: readonly Loop[], _: Frame): readonly Loop[] => unroll(loops),
 } as const
@@ -30,6 +32,7 @@ export function loopsOf(
   let loops = seen('lowering to loops', passes.lower(steps, frame))
   if (frame.walk === 'single') return loops
   loops = seen('versioning', passes.version(loops, frame))
+  loops = seen('dividing chunks', passes.divideChunks(loops, frame))
   if (frame.walk === 'kept') return seen('placing loads', passes.placeLoads(loops, frame))
   return seen('unrolling', passes.unroll(loops, frame))
 }

@@ -8,7 +8,7 @@ import { visit } from '../ir/walk.js'
 import { passStatementOf } from '../schedule/constructs/index.js'
 import { firstOf, placeOf } from './chunk_values.js'
 import { publishedBy } from './constructs.js'
-import { type Access, bodyOf, eachLoop, type LaneLoop, type Loop, type Version } from './ir.js'
+import { type Access, bodyOf, eachLoop, type LaneLoop, type Loop, type Version, wholeFlag } from './ir.js'
 import { placesOf, valuesOf } from './walk.js'
 
 /** Place of a node. */
@@ -40,6 +40,7 @@ function verifyBody(loops: readonly Loop[], inside: Inside): void {
     verifyReads(loop, inside)
     verifyPlace(loop, inside)
     const names = loop.kind === 'exists' ? inside.names : new Set(inside.names)
+    if (loop.kind === 'version') names.add(wholeFlag)
     if (loop.kind === 'for') {
       names.add(loop.index)
       if (loop.owner === 'lane') names.add(firstOf(loop.index))

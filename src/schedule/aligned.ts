@@ -6,11 +6,15 @@
  *     c = c0 + i, chunks of 8:   scales[c / 128]   becomes   scales[c0 / 128], the same for the whole chunk
  *                                c % 128           becomes   c0 % 128 + i
  *                                (c % 8) * 4       becomes   i * 4
+ *     rows of whole chunks, s a multiple of 8:
+ *                                gamma[c / s]      becomes   gamma[c0 / s]
  */
-import { call, i32, index as indexVar } from '../ir/build.js'
+import { call, i32, index as indexVar, local } from '../ir/build.js'
 import type { Expr, ExprOf } from '../ir/expr.js'
-import { mapOperands } from '../ir/walk.js'
+import { hashOf } from '../ir/expr_hash.js'
+import { mapOperands, visit } from '../ir/walk.js'
 import { isMultiple, numberOf } from './access.js'
+import { isHostExpr } from './host_expr.js'
 import { usesIndex } from './rewrite.js'
 
 export interface AlignedChunk {
@@ -21,8 +25,20 @@ export interface AlignedChunk {
   readonly place: string
   /** Elements per chunk, one entry for each width that the source is compiled for. */
   readonly widths: readonly number[]
-  /** Rows that are the same for all elements of a chunk. */
-  readonly same: ReadonlySet<string>
+  /** Rows that are the same for all elements of a chunk, with the scalars that hold them. */
+  readonly same: ReadonlyMap<string, string>
+  /** Structural hashes of run-time numbers that every width divides; none by default. */
+  readonly multiples?: ReadonlySet<string>
+}
+
+/** Run-time numbers that an integer divides the index of its loop by. A chunk lies in one part of the loop if they are multiples of its width. */
+export function divisorsIn(e: Expr, loop: string): readonly Expr[] {
+  const found: Expr[] = []
+  visit(e, (node) => {
+    const [a, b] = node.kind === 'call' && (node.fn === 'idiv' || node.fn === 'mod') ? node.args : []
+    if (a?.kind === 'index' && a.name === loop && b !== undefined && b.kind !== 'const' && isHostExpr(b)) found.push(b)
+  })
+  return found
 }
 
 /** Behaviour of a value along a chunk. */
@@ -62,14 +78,14 @@ function foldNode(e: Expr, chunk: AlignedChunk, fold: (e: Expr) => Folded): Fold
       if (e.name === chunk.place) return { kind: 'place', expr: e }
       return e.name === chunk.index ? { kind: 'moving', expr: e, first: indexVar(chunk.first) } : { kind: 'same', expr: e }
     case 'element':
-      if (chunk.same.has(e.row)) return { kind: 'same', expr: { kind: 'local', type: e.type, name: e.row } }
+      if (chunk.same.has(e.row)) return { kind: 'same', expr: local(chunk.same.get(e.row) ?? e.row, e.type) }
       // An element of a row of the pass is always read at the loop's own index.
       return ofOperands(e, fold)
     case 'fold':
       return { kind: usesIndex(e, chunk.index) ? 'other' : 'same', expr: e }
     case 'call': {
       const folded = e.args.map(fold)
-      return foldCall(e, folded, chunk.widths, chunk.place) ?? ofOperands(e, fold)
+      return foldCall(e, folded, chunk) ?? ofOperands(e, fold)
     }
     default:
       return ofOperands(e, fold)
@@ -89,7 +105,8 @@ function ofOperands(e: Expr, fold: (e: Expr) => Folded): Folded {
 }
 
 /** Sums, quotients and remainders of a moving index; undefined for anything else. */
-function foldCall(e: ExprOf<'call'>, folded: readonly Folded[], widths: readonly number[], place: string): Folded | undefined {
+function foldCall(e: ExprOf<'call'>, folded: readonly Folded[], chunk: AlignedChunk): Folded | undefined {
+  const { widths, place } = chunk
   const [a, b] = folded
   if (a === undefined || b === undefined || e.type !== 'i32') return undefined
   if (e.fn === 'add') {
@@ -98,9 +115,18 @@ function foldCall(e: ExprOf<'call'>, folded: readonly Folded[], widths: readonly
     if (!isNotNegative(rest.expr) || !widths.every((width) => isMultiple(rest.expr, width))) return undefined
     return { kind: 'moving', expr: call('add', a.expr, b.expr), first: call('add', moving.first, rest.expr) }
   }
+  if (a.kind === 'moving' && chunk.multiples?.has(hashOf(e.args[1] ?? e)) === true) return inPart(e.fn, a.first, b.expr, place)
   const by = divisorOf(e)
   if (a.kind !== 'moving' || by === undefined) return undefined
   return by.remains ? remainder(a.first, by.of, widths, place) : quotient(a.first, by.of, widths, place)
+}
+
+/** Quotient or remainder by a number that all widths divide. */
+function inPart(fn: ExprOf<'call'>['fn'], first: Expr, of: Expr, place: string): Folded | undefined {
+  if (fn === 'idiv') return { kind: 'same', expr: call('idiv', first, of) }
+  if (fn !== 'mod') return undefined
+  const before = call('mod', first, of)
+  return { kind: 'moving', expr: call('add', before, indexVar(place)), first: before }
 }
 
 /** Constant divisor of an integer operation, and whether the operation takes the remainder. */

@@ -3,7 +3,16 @@ import { printExpr, printStmt } from '../ir/print.js'
 import { printAxis } from '../ir/row_axis.js'
 import type { ColumnStep } from './column_program.js'
 import { passStatementOf, rowStatementOf } from './constructs/index.js'
-import { type ElementwiseProgram, type MappedKernel, type PieceSteps, stepsOf, type Team, type Variant } from './mapped.js'
+import {
+  type ElementwiseProgram,
+  type InRows,
+  launchesBeside,
+  type MappedKernel,
+  type PieceSteps,
+  stepsOf,
+  type Team,
+  type Variant,
+} from './mapped.js'
 import type { Pass, PassRow, Step } from './passes.js'
 import { printReduced } from './reduction.js'
 import type { TotalProgram } from './totals.js'
@@ -14,11 +23,23 @@ interface VariantLine {
   readonly when: string
 }
 
-/** One line per variant: its name, its schedule, and its condition. Variants of earlier launches come first. */
+/**
+ * One line per variant: its name, its schedule, and its condition. Those of a launch in place of several come first, then those of earlier
+ * launches.
+ */
 export const variantLines = (mapped: MappedKernel): VariantLine[] => [
+  ...rowsVariantLines(mapped.split?.inRows),
   ...(mapped.split?.before ?? []).flatMap(ownVariantLines),
   ...ownVariantLines(mapped),
 ]
+
+/** Variants of one launch in place of several, each with the sizes for which the launcher takes that launch. */
+function rowsVariantLines(inRows: InRows | undefined): VariantLine[] {
+  if (inRows === undefined) return []
+  const { mapped, length, kept, groups } = inRows
+  const size = `one launch, for groups of at most ${kept} elements (${printExpr(length)}) or at least ${groups} groups`
+  return ownVariantLines(mapped).map((line) => ({ ...line, when: `${size}: ${line.when}` }))
+}
 
 function ownVariantLines(mapped: MappedKernel): VariantLine[] {
   const { program, vec, key } = mapped
@@ -64,7 +85,7 @@ function ownVariantLines(mapped: MappedKernel): VariantLine[] {
 
 /** The whole schedule: vector width, accesses, passes, variants. Several lines, without a final line end. */
 export const describeSchedule = (mapped: MappedKernel): string =>
-  [...(mapped.split?.before ?? []), mapped].map(describeLaunch).join('\n')
+  [...launchesBeside(mapped.split), mapped].map(describeLaunch).join('\n')
 
 function describeLaunch(mapped: MappedKernel): string {
   const { program, axes, vec } = mapped

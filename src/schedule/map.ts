@@ -12,17 +12,18 @@ import type { Schedule } from '../lang/plan.js'
 import { columnsOf } from './columns.js'
 import { isCarried } from './fold_variants.js'
 import { chooseForms } from './forms.js'
+import { groupRows } from './group_rows.js'
 import { isHostExpr } from './host_expr.js'
 import { insideOf, intervalOf } from './interval.js'
 import { hasMemory } from './kept_rows.js'
-import type { MappedKernel, Variant } from './mapped.js'
+import type { InRows, MappedKernel, Variant } from './mapped.js'
 import { mergeAxes } from './merge_axes.js'
 import { rowsAreNeighbours } from './neighbours.js'
 import type { NormalKernel } from './normal.js'
 import { normalise } from './normalise.js'
 import { planSteps, type Step } from './passes.js'
 import { applySchedule } from './planned.js'
-import { elementwiseThreads, isLegal, isProfitable, maxVec, rowVariants, vectorWidth } from './rules.js'
+import { elementwiseThreads, fewGroups, isLegal, isProfitable, maxVec, rowVariants, vectorWidth } from './rules.js'
 import { rowsOfSector, withRows } from './shared_sectors.js'
 import { simplifySteps } from './simplify.js'
 import { splitLaunch } from './split_launch.js'
@@ -40,6 +41,7 @@ export const schedulePasses = {
   placeUpdates,
   columnsOf,
   splitLaunch,
+  groupRows,
   windowsOf,
   totalsOf,
   mergeAxes,
@@ -96,8 +98,8 @@ export const mapPart = (instance: Instance): MappedKernel =>
 
 type See = (pass: string, made: SchedulePassResult) => void
 
-/** @param part number that the first launch of a split kernel has */
-function mapByRules(instance: Instance, passes: typeof schedulePasses, see: See, part = 1): MappedKernel {
+/** @param part number that the first launch of a split kernel has; undefined for a whole op */
+function mapByRules(instance: Instance, passes: typeof schedulePasses, see: See, part?: number): MappedKernel {
   const given: Instance = { ...instance, kernel: passes.placeUpdates(instance.kernel) }
   if (given.kernel !== instance.kernel) verifyKernel(given.kernel, 'placing updates')
   see('placing updates', { kernel: given.kernel })
@@ -107,16 +109,17 @@ function mapByRules(instance: Instance, passes: typeof schedulePasses, see: See,
     verifyKernel(kernel, 'finding columns')
     return { instance, key: keyOf(instance), axes, vec, program }
   }
-  const split = passes.splitLaunch(given, part)
-  if (split !== undefined)
-    return joined(
-      instance,
-      [split.first, split.rest].map((kernel, i) => {
-        verifyKernel(kernel, 'splitting launches')
-        see('splitting launches', { kernel })
-        return mapByRules({ ...given, kernel }, passes, see, part + i)
-      }),
-    )
+  const first = part ?? 1
+  const split = passes.splitLaunch(given, first)
+  if (split !== undefined) {
+    const inRows = part === undefined ? mapGroups(given, passes, see) : undefined
+    const launches = [split.first, split.rest].map((kernel, i) => {
+      verifyKernel(kernel, 'splitting launches')
+      see('splitting launches', { kernel })
+      return mapByRules({ ...given, kernel }, passes, see, first + i)
+    })
+    return joined(instance, launches, inRows)
+  }
   const windows = passes.windowsOf(given)
   if (windows !== undefined) {
     verifyKernel(windows, 'finding windows')
@@ -133,16 +136,38 @@ function mapByRules(instance: Instance, passes: typeof schedulePasses, see: See,
   return mapRows(instance, merged === undefined ? found : { ...found, kernel: merged }, passes, see)
 }
 
-/** The launches of an instance as one: the last of them, with those in front of it. */
-function joined(whole: Instance, launches: readonly MappedKernel[]): MappedKernel {
+/** The kernel with its groups as rows of one launch; undefined if they are none. @param given the kernel with updates placed */
+function mapGroups(given: Instance, passes: typeof schedulePasses, see: See): InRows | undefined {
+  const grouped = passes.groupRows(given)
+  if (grouped === undefined) return undefined
+  const { instance, length } = grouped
+  verifyKernel(instance.kernel, 'merging the axes of groups')
+  see('merging the axes of groups', { kernel: instance.kernel })
+  const mapped = mapRows(instance, instance, passes, see, 'groups')
+  if (mapped.program.kind !== 'rows') return undefined
+  const kept = Math.max(0, ...mapped.program.variants.flatMap(({ limit }) => limit.length ?? []))
+  return { mapped: { ...mapped, key: keyOf({ ...instance, dims: given.dims }) }, length, kept, groups: fewGroups }
+}
+
+/** The launches of an instance as one: the last of them, with those in front of it. @param inRows one launch in place of all */
+function joined(whole: Instance, launches: readonly MappedKernel[], inRows: InRows | undefined): MappedKernel {
   const all = launches.flatMap(({ split, ...launch }): MappedKernel[] => [...(split?.before ?? []), launch])
   const last = all.at(-1)
   if (last === undefined) throw new Error(`internal: ${whole.kernel.name} has no launch`)
-  return { ...last, key: keyOf(whole), split: { whole, before: all.slice(0, -1) } }
+  return { ...last, key: keyOf(whole), split: { whole, before: all.slice(0, -1), ...(inRows === undefined ? {} : { inRows }) } }
 }
 
+/** Rows of an op, or groups of several axes, which are long. */
+type Rows = 'any' | 'groups'
+
 /** Maps a kernel whose rows, or elements, are computed by threads of their own. @param placed the kernel with updates placed, windows found and axes merged */
-function mapRows(instance: Instance, placed: Instance, passes: typeof schedulePasses, see: See): MappedKernel {
+function mapRows(
+  instance: Instance,
+  placed: Instance,
+  passes: typeof schedulePasses,
+  see: See,
+  rows: Rows = 'any',
+): MappedKernel {
   const normal = (of: Instance, chunks: 'any' | 'in pieces'): NormalKernel => {
     const kernel = passes.normalise(of, chunks)
     verifyNormal(kernel, of, 'normalising')
@@ -158,7 +183,7 @@ function mapRows(instance: Instance, placed: Instance, passes: typeof schedulePa
     return simplified
   }
   const { kernel, asked, interval } = within(placed, passes, (of) => normal(of, 'any'))
-  const chosen = passes.chooseVariants(instance, kernel, (keep) => steps(kernel, keep))
+  const chosen = passes.chooseVariants(instance, kernel, (keep) => steps(kernel, keep), rows)
   const mapped = interval === undefined ? chosen : { ...chosen, program: { ...chosen.program, interval } }
   if (interval !== undefined) {
     verifyMapped(mapped, 'finding the interval')
@@ -203,7 +228,12 @@ const loadedRows = ({ rows }: NormalKernel): number => [...rows.values()].filter
 const keyOf = ({ kernel, types, dims }: Instance): string => instanceKey(kernel.name, types, dims)
 
 /** Chooses the widths, teams and variants of a kernel by the rules. */
-function chooseVariants(instance: Instance, kernel: NormalKernel, steps: (keep: boolean) => readonly Step[]): MappedKernel {
+function chooseVariants(
+  instance: Instance,
+  kernel: NormalKernel,
+  steps: (keep: boolean) => readonly Step[],
+  rows: Rows = 'any',
+): MappedKernel {
   // In a recurrence with one thread per row, threads load the elements of several steps before they compute the first.
   const areNeighbours = [...kernel.rows.values()].some(isCarried) && rowsAreNeighbours(instance, kernel)
   const width = vectorWidth(instance, kernel)
@@ -220,9 +250,9 @@ function chooseVariants(instance: Instance, kernel: NormalKernel, steps: (keep: 
   const lengths = hostLengths(kernel)
   const isUsable = (each: Variant): boolean =>
     isLegal(each.team, kept) && hasMemory(each, kept, each.vec ?? vec) && isProfitable(each, kept, vec)
-  const rows = areNeighbours ? 1 : rowsOfSector(instance, kernel)
-  const variants = rowVariants(kept, vec, lengths !== undefined, areNeighbours).flatMap(
-    (each) => [withRows(each, rows), each].find(isUsable) ?? [],
+  const adjacent = areNeighbours ? 1 : rowsOfSector(instance, kernel)
+  const variants = rowVariants(kept, vec, lengths !== undefined, { areNeighbours, areGroups: rows === 'groups' }).flatMap(
+    (each) => [withRows(each, adjacent), each].find(isUsable) ?? [],
   )
   return { ...base, program: { kind: 'rows', kept, reread: steps(false), lengths, variants } }
 }

@@ -122,7 +122,26 @@ export interface Split {
   readonly whole: Instance
   /** In order of execution. The outputs of each are scratch. */
   readonly before: readonly MappedKernel[]
+  /** The same in one launch, where groups of points are rows of moderate length. */
+  readonly inRows?: InRows
 }
+
+/** One launch in place of several, and the sizes for which the launcher takes it. */
+export interface InRows {
+  readonly mapped: MappedKernel
+  /** Elements of a group. */
+  readonly length: Expr
+  /** Longest group that stays in registers. */
+  readonly kept: number
+  /** Number of groups from which on longer groups are rows, too. */
+  readonly groups: number
+}
+
+/** Launches of an op other than the last: the one in place of all, and those before the last. */
+export const launchesBeside = (split: Split | undefined): readonly MappedKernel[] => [
+  ...(split?.inRows === undefined ? [] : [split.inRows.mapped]),
+  ...(split?.before ?? []),
+]
 
 /** The instance that a mapped kernel was made from. */
 export const wholeOf = ({ instance, split }: Pick<MappedKernel, 'instance' | 'split'>): Instance => split?.whole ?? instance

@@ -74,8 +74,21 @@ const maxBlock = 1024
 /** Below this many rows, one warp per row leaves most of a large GPU (132 multiprocessors, 4 schedulers each) idle. */
 export const fewRows = 528
 
-/** Variants of a row program, in the order in which the launcher tries them. */
-export function rowVariants(kept: readonly Step[], vec: number, boundedLength: boolean, areNeighbours = false): Variant[] {
+/** From this many groups on, blocks that read long groups again keep a large GPU as busy as launches that divide the groups. */
+export const fewGroups = 264
+/** 32-bit registers per lane for the rows that a block of the most threads keeps: half of those that it has. */
+const groupBudget = 32
+
+/**
+ * Variants of a row program, in the order in which the launcher tries them.
+ * @param areGroups true for rows of several axes, which are long: a block of the most threads keeps them
+ */
+export function rowVariants(
+  kept: readonly Step[],
+  vec: number,
+  boundedLength: boolean,
+  { areNeighbours = false, areGroups = false }: { readonly areNeighbours?: boolean; readonly areGroups?: boolean } = {},
+): Variant[] {
   const [carried] = carriedRows(kept)
   if (carried !== undefined) return [carried]
   if (carries(kept)) return foldVariants(kept, vec, boundedLength, valuesThatFit(kept), areNeighbours)
@@ -143,6 +156,7 @@ export function rowVariants(kept: readonly Step[], vec: number, boundedLength: b
       limit: { length: (wideBlock * many) / 2, rows: undefined },
       reason: 'the row fits the registers of one block',
     },
+    ...(areGroups && !searches ? groupVariants(kept, vec) : []),
   ]
   const usable = variants.filter((v) => (v.chunks ?? 0) >= 1 && !(searches && v.team.kind === 'block'))
   // A variant is unreachable if an earlier one without a row limit accepts all its lengths.
@@ -150,6 +164,32 @@ export function rowVariants(kept: readonly Step[], vec: number, boundedLength: b
     (v, i) => !usable.slice(0, i).some((e) => e.limit.rows === undefined && (e.limit.length ?? 0) >= (v.limit.length ?? 0)),
   )
   return [...reached, reread]
+}
+
+/** Variants for long rows: a block of the most threads, with half of the chunks that its registers hold, or all of them. */
+function groupVariants(kept: readonly Step[], vec: number): Variant[] {
+  const chunks = Math.floor((4 * groupBudget) / bytesHeld(kept) / vec)
+  return [...new Set([Math.floor(chunks / 2), chunks])].map(
+    (each): Variant => ({
+      name: each === chunks ? 'block_longest' : 'block_long',
+      team: { kind: 'block', lanes: maxBlock },
+      chunks: each,
+      limit: { length: maxBlock * each * vec, rows: undefined },
+      reason: 'the group fits the registers of one block of the most threads: it is read once',
+    }),
+  )
+}
+
+/** Bytes per element of rows that a pass loads before it computes, in addition to those that it finds in registers. */
+function bytesHeld(steps: readonly Step[]): number {
+  const bytes = new Map<string, number>()
+  for (const step of steps) {
+    if (step.kind !== 'pass') continue
+    for (const row of step.pass.rows)
+      if (row.kind === 'loaded') bytes.set(row.name, dtypeInfo[row.dtype].bytes)
+      else if (row.keep) bytes.set(row.name, 4)
+  }
+  return [...bytes.values()].reduce((sum, each) => sum + each, 0)
 }
 
 /** Variant of a kernel with a recurrence that has row state: one warp per row, with as many rows per block as shared memory holds. */

@@ -5,13 +5,13 @@
 import type { Fail } from '../ir/check.js'
 import type { Expr } from '../ir/expr.js'
 import type { Instance } from '../ir/instance.js'
-import type { RowAxis } from '../ir/kernel.js'
+import { givenDims, type Kernel, type RowAxis } from '../ir/kernel.js'
 import { freeNames, visit } from '../ir/walk.js'
 import type { ColumnLoad, ColumnProgram } from './column_program.js'
 import { isHostExpr } from './host_expr.js'
 import type { Interval } from './interval.js'
 import { hasMemory } from './kept_rows.js'
-import type { ElementwiseProgram, MappedKernel, RowProgram, Split, Variant } from './mapped.js'
+import type { ElementwiseProgram, InRows, MappedKernel, RowProgram, Split, Variant } from './mapped.js'
 import { type Pass, passValues, type Step, statementsOf } from './passes.js'
 import { type Reduction, resultsOf } from './reduction.js'
 import { isLegal, maxVec } from './rules.js'
@@ -29,6 +29,7 @@ export function verifyMapped(mapped: MappedKernel, pass: string): void {
   checkWidth(vec, maxVec, fail)
   if (across !== undefined && !axes.includes(across)) fail(`neighbours run along ${across.index}, which is none of its axes`)
   if (mapped.split !== undefined) checkSplit(mapped.split, instance, fail)
+  if (mapped.split?.inRows !== undefined) checkInRows(mapped.split.inRows, mapped.split.whole, pass, fail)
   if (program.kind === 'columns') {
     checkColumns(program, vec, fail)
     return
@@ -79,6 +80,20 @@ function checkSplit({ whole, before }: Split, last: Instance, fail: Fail): void 
       known.add(name)
     }
   for (const { name } of whole.kernel.tensors) if (!known.has(name)) fail(`no launch stores ${name}`)
+}
+
+/** Checks that one launch in place of several is of rows, and that it takes the arguments of the op. */
+function checkInRows({ mapped, length, kept }: InRows, whole: Instance, pass: string, fail: Fail): void {
+  verifyMapped(mapped, pass)
+  const { kernel } = mapped.instance
+  const names = ({ tensors }: Kernel): string => tensors.map(({ name, access }) => `${access} ${name}`).join(', ')
+  if (names(kernel) !== names(whole.kernel)) fail(`${kernel.name} takes ${names(kernel)}`)
+  if (givenDims(kernel).join() !== whole.kernel.dims.join())
+    fail(`${kernel.name} takes dimensions ${givenDims(kernel).join(', ')}`)
+  if (mapped.program.kind !== 'rows') fail('groups are rows of no row program')
+  if (!isHostExpr(length)) fail('only the device knows how long a group is')
+  const longest = mapped.program.kind === 'rows' ? mapped.program.variants.map(({ limit }) => limit.length ?? 0) : []
+  if (!Number.isInteger(kept) || kept > Math.max(0, ...longest)) fail(`no variant keeps groups of ${kept} elements`)
 }
 
 /** Checks that chunks are whole packs, that every walk reduces or stores a value, and that it reads chunks only of rows that it loads. */

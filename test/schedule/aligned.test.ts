@@ -8,7 +8,13 @@ import { plainExpr } from '../../src/ir/print.js'
 import { type AlignedChunk, inAlignedChunk, isOfChunk } from '../../src/schedule/aligned.js'
 
 const [c, m, n] = [index('c'), index('m'), dim('n')]
-const chunkOf = (...widths: number[]): AlignedChunk => ({ index: 'c', first: 'c0', place: 'i', widths, same: new Set(['scale']) })
+const chunkOf = (...widths: number[]): AlignedChunk => ({
+  index: 'c',
+  first: 'c0',
+  place: 'i',
+  widths,
+  same: new Map([['scale', 'scale']]),
+})
 const folded = (e: Expr, ...widths: number[]): string => plainExpr(inAlignedChunk(e, chunkOf(...widths)))
 const word = call('idiv', c, i32(8))
 const group = call('idiv', c, i32(128))

@@ -23,7 +23,10 @@ const split = (kernel: Kernel) => {
   if (made !== undefined) for (const each of [made.first, made.rest]) verifyKernel(each, 'splitting launches')
   return made
 }
-const launchNames = (kernel: Kernel): readonly string[] => variantLines(mapKernel(instance(kernel))).map(({ name }) => name)
+const launchNames = (kernel: Kernel): readonly string[] =>
+  variantLines(mapKernel(instance(kernel), undefined, undefined, { ...schedulePasses, groupRows: () => undefined })).map(
+    ({ name }) => name,
+  )
 
 const norm = (of: string) => `({ x }, { m, n }) => (i, j) => ({ y: x(i, j) / ${of} })`
 const square = 'sum(m, (r) => sum(n, (c) => x(r, c) ** 2))'
