@@ -168,7 +168,9 @@ export function rowVariants(
 
 /** Variants for long rows: a block of the most threads, with half of the chunks that its registers hold, or all of them. */
 function groupVariants(kept: readonly Step[], vec: number): Variant[] {
-  const chunks = Math.floor((4 * groupBudget) / bytesHeld(kept) / vec)
+  const { bytes, weights } = heldRows(kept)
+  const registers = groupBudget - (weights * vec) / 4
+  const chunks = Math.floor((4 * registers) / Math.max(1, bytes) / vec)
   return [...new Set([Math.floor(chunks / 2), chunks])].map(
     (each): Variant => ({
       name: each === chunks ? 'block_longest' : 'block_long',
@@ -180,16 +182,24 @@ function groupVariants(kept: readonly Step[], vec: number): Variant[] {
   )
 }
 
-/** Bytes per element of rows that a pass loads before it computes, in addition to those that it finds in registers. */
-function bytesHeld(steps: readonly Step[]): number {
-  const bytes = new Map<string, number>()
+/**
+ * Bytes per element of rows that a lane holds whole: rows for later passes, and rows that are loaded before their pass (src/emit/loads.ts). Bytes
+ * per element of those that are the same for every row, of which it holds a chunk.
+ */
+function heldRows(steps: readonly Step[]): { readonly bytes: number; readonly weights: number } {
+  const held = new Map<string, number>()
+  const weights = new Map<string, number>()
   for (const step of steps) {
     if (step.kind !== 'pass') continue
-    for (const row of step.pass.rows)
-      if (row.kind === 'loaded') bytes.set(row.name, dtypeInfo[row.dtype].bytes)
-      else if (row.keep) bytes.set(row.name, 4)
+    for (const row of step.pass.rows) {
+      if (row.kind !== 'loaded' && row.keep) held.set(row.name, 4)
+      if (row.kind !== 'loaded') continue
+      const isWeight = !row.keep && row.load.indices.every((at) => at.kind === 'index' && at.name === row.loop.index)
+      ;(isWeight ? weights : held).set(row.name, dtypeInfo[row.dtype].bytes)
+    }
   }
-  return [...bytes.values()].reduce((sum, each) => sum + each, 0)
+  const sum = (all: ReadonlyMap<string, number>): number => [...all.values()].reduce((total, each) => total + each, 0)
+  return { bytes: sum(held), weights: sum(weights) }
 }
 
 /** Variant of a kernel with a recurrence that has row state: one warp per row, with as many rows per block as shared memory holds. */
