@@ -18,15 +18,16 @@
 
 namespace heddle {
 
-/// User of scratch memory: one launcher, or the launches of an op together, each of which may take scratch of its own.
-enum class ScratchOf { launcher, op };
+/// User of scratch memory: one launcher, or the launches of an op together, each of which may take scratch of its own. Counters of blocks
+/// are 0 between launches: each launch leaves them so.
+enum class ScratchOf { launcher, op, counters };
 
 #if defined(HEDDLE_SIMT)
 
-/// Memory of `floats` floats. Launches are complete when they return here, so it belongs to the launcher; it holds NaN at first.
+/// Memory of `floats` floats. Launches are complete when they return here, so it belongs to the launcher; it holds NaN at first, counters 0.
 class Scratch {
  public:
-  Scratch(const heddle_launch*, heddle_error* error, const char* name, int64_t floats, ScratchOf = ScratchOf::launcher) {
+  Scratch(const heddle_launch*, heddle_error* error, const char* name, int64_t floats, ScratchOf of = ScratchOf::launcher) {
     const size_t bytes = static_cast<size_t>(floats) * sizeof(float);
     if (bytes == 0) return;
     data_ = static_cast<float*>(aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment));
@@ -34,7 +35,7 @@ class Scratch {
       status = fail(error, HEDDLE_MEMORY, "kernel %s: no memory for %zu bytes of sums", name, bytes);
       return;
     }
-    memset(static_cast<void*>(data_), 0xff, bytes);
+    memset(static_cast<void*>(data_), of == ScratchOf::counters ? 0 : 0xff, bytes);
     buffer_.data = reinterpret_cast<char*>(data_);
     buffer_.count = static_cast<uint64_t>(floats);
   }
@@ -88,7 +89,10 @@ class QueueMemory {
       size = piece.bytes;
     }
     while (size < bytes) size *= 2;
-    const cudaError_t status = cudaMalloc(data, size);
+    cudaError_t status = cudaMalloc(data, size);
+    // The default stream may not be ordered before the queue.
+    if (status == cudaSuccess && of == ScratchOf::counters) status = cudaMemset(*data, 0, size);
+    if (status == cudaSuccess && of == ScratchOf::counters) status = cudaStreamSynchronize(nullptr);
     // Later blocks of memory of a queue are larger.
     if (status == cudaSuccess) pieces_.push_back({device, queue, of, *data, size});
     return status;

@@ -1,5 +1,5 @@
 // Reductions of whole tensors. Chunks of a walk are dealt out to blocks in turns, and each block combines the values of its threads. If
-// there are several blocks, a second launch combines theirs in ascending order. A short walk is done by one warp, since there may be many
+// there are several blocks, the one that ends last combines theirs, in ascending order whichever it is. A short walk is done by one warp, since there may be many
 // of them. The team and the number of blocks depend on the number of chunks alone. So the bits of a result depend neither on device nor
 // timing, nor on the number of results. Files whose kernels reduce no whole tensor do not include this one.
 #ifndef HEDDLE_TOTALS_CUH
@@ -69,10 +69,39 @@ __device__ __forceinline__ void leave_total(const Out<float>& sums, int64_t plac
   for (int i = 0; i < count; ++i) sums.set(place + i, words[i]);
 }
 
+/// Counts one of the blocks 0 to `last` that meet at a counter; returns the number before. After the last the counter is 0 again.
+#if defined(HEDDLE_SIMT)
+inline int arrive(const Out<int>& counters, int64_t i, int last) {
+  int* const counter = reinterpret_cast<int*>(counters.buffer().data) + i;
+  int before = __atomic_load_n(counter, __ATOMIC_RELAXED);
+  while (!__atomic_compare_exchange_n(counter, &before, before == last ? 0 : before + 1, true, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+  }
+  return before;
+}
+#else
+__device__ __forceinline__ int arrive(const Out<int>& counters, int64_t i, int last) {
+  return static_cast<int>(atomicInc(reinterpret_cast<unsigned int*>(counters.data + i), static_cast<unsigned int>(last)));
+}
+#endif
+
+/// True in the first warp of the last of the `parts` blocks of a walk to leave its totals, which sees those of all. `arrived` counts the
+/// blocks of each walk.
+__device__ __forceinline__ bool is_last_part(const Out<int>& arrived, int64_t walk, int parts) {
+  if (static_cast<int>(threadIdx.x) >= warp_lanes) return false;
+  int before = 0;
+  if (threadIdx.x == 0) {
+    __threadfence();  // the totals are visible before the count
+    before = arrive(arrived, walk, parts - 1);
+  }
+  before = __shfl_sync(0xffffffffu, before, 0);
+  __threadfence();  // and read after it
+  return before == parts - 1;
+}
+
 /// Combines the totals of `parts` blocks, of which the first is at word `place` and each further one `stride` words after the previous: by
 /// all lanes of a warp, which all get the result.
 template <class Monoid>
-__device__ __forceinline__ typename Monoid::Value take_total(const In<float>& sums, int64_t place, int parts, int stride) {
+__device__ __forceinline__ typename Monoid::Value take_total(const Out<float>& sums, int64_t place, int parts, int stride) {
   using Value = typename Monoid::Value;
   constexpr int count = sizeof(Value) / sizeof(float);
   Value total = Monoid::identity();
@@ -89,11 +118,10 @@ __device__ __forceinline__ typename Monoid::Value take_total(const In<float>& su
 }
 
 /// Launches the walk over `chunks` chunks of each of `rows` tensors: `brief` if a warp does it, `alone` if one block does, otherwise
-/// `divided`, whose totals of `words` words each `joined` combines.
-template <class... Params, class... JoinParams, class... Args>
+/// `divided`, whose blocks pass on totals of `words` words each.
+template <class... Params, class... Args>
 int32_t launch_totals(const heddle_launch* queue, heddle_error* error, Arguments& arguments, const char* name, Count rows, Count chunks,
-                      int words, void (*brief)(Params...), void (*alone)(Params...), void (*divided)(Params...),
-                      void (*joined)(JoinParams...), Args... args) {
+                      int words, void (*brief)(Params...), void (*alone)(Params...), void (*divided)(Params...), Args... args) {
   if (arguments.status == HEDDLE_OK && chunks.is_overflow()) {
     return fail(error, HEDDLE_INVALID, "kernel %s: the number of elements exceeds 64 bits", name);
   }
@@ -105,13 +133,12 @@ int32_t launch_totals(const heddle_launch* queue, heddle_error* error, Arguments
   const int64_t blocks = is_brief ? (walks + walks_of_block - 1) / walks_of_block : walks;
   const Scratch scratch(queue, error, name, parts > 1 ? blocks * words : 0);
   if (scratch.status != HEDDLE_OK) return scratch.status;
+  const Scratch counters(queue, error, name, parts > 1 ? rows.value : 0, ScratchOf::counters);
+  if (counters.status != HEDDLE_OK) return counters.status;
   const Sync sync = is_brief ? Sync::warp : Sync::block;
   const LaunchConfig walk{name, dim3(static_cast<unsigned int>(blocks)), dim3(total_threads), 0, sync, true};
   const auto kernel = is_brief ? brief : parts > 1 ? divided : alone;
-  const int32_t status = launch(queue, error, walk, kernel, rows.value, chunks.value, static_cast<int>(parts), scratch.out(), args...);
-  if (status != HEDDLE_OK || parts == 1) return status;
-  const LaunchConfig join{name, dim3(static_cast<unsigned int>(rows.value)), dim3(warp_lanes), 0, Sync::warp, true};
-  return launch(queue, error, join, joined, static_cast<int>(parts), scratch.in(), args...);
+  return launch(queue, error, walk, kernel, rows.value, chunks.value, static_cast<int>(parts), scratch.out(), counters.out_as<int>(), args...);
 }
 
 }  // namespace heddle

@@ -25,7 +25,7 @@ export function bodyWriter(level = 1): CodeBlockWriter {
 export const lines = (writer: CodeBlockWriter): string => (writer.getLength() === 0 ? '' : `${writer.toString().trimEnd()}\n`)
 
 /** Names of the kernel functions in a file. */
-export const functionName = (mapped: MappedKernel, walk: Walk | 'columns' | 'parts' | 'totals' | 'tiled'): string =>
+export const functionName = (mapped: MappedKernel, walk: Walk | 'columns' | 'parts' | 'tiled'): string =>
   `${mapped.instance.kernel.name}_${walk === 'single' ? 'elementwise' : walk}`
 
 /** A kernel function, without its parameters. */

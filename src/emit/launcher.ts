@@ -139,7 +139,6 @@ function writeTotalsLaunch(
     `${functionName(mapped, 'parts')}<heddle::WalkingWarp, true>`,
     `${functionName(mapped, 'parts')}<heddle::WalkingBlock, true>`,
     `${functionName(mapped, 'parts')}<heddle::WalkingBlock, false>`,
-    functionName(mapped, 'totals'),
   ]
   // A computed length may exceed the range of an index.
   for (const length of computedLengths(program, scope))

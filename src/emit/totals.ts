@@ -1,6 +1,6 @@
 /**
- * A program of totals as CUDA source. One kernel walks over the chunks of a tensor; its blocks store their totals or, if one block or warp walks
- * alone, compute the outputs. Another kernel combines the stored totals. The source of values computed from the totals is in both.
+ * A program of totals as CUDA source. A kernel walks over the chunks of a tensor. A block or warp that walks alone computes the outputs; of several
+ * blocks each stores its totals, and the last to do so combines them and computes the outputs.
  */
 import type CodeBlockWriter from 'code-block-writer'
 import type { Expr } from '../ir/expr.js'
@@ -80,10 +80,7 @@ export function writeWalk(program: TotalProgram, vec: number, head: PassContext,
     writeResults(program, all, context)
   })
   writer.write(' else').block(() => {
-    writer.writeLine(`const int64_t place = int64_t{blockIdx.x} * ${wordsText(program, context)};`)
-    totals.forEach((_, i) => {
-      writer.writeLine(`heddle::leave_total(sums, place${offset(program, i, context)}, ${all[i]});`)
-    })
+    writeJoin(program, all, context)
   })
   if (vec === 1) return undefined
   const whole = [...new Set(loads.flatMap(({ isWhole, load }) => (isWhole ? [names.tensor(load.tensor)] : [])))]
@@ -91,17 +88,21 @@ export function writeWalk(program: TotalProgram, vec: number, head: PassContext,
   return [`${length} % VEC == 0`, ...whole.map((tensor) => `heddle::is_aligned<VEC>(${tensor}, 0)`)].join(' &&\n      ')
 }
 
-/** Writes the combination of the totals of all blocks. */
-export function writeJoin(program: TotalProgram, context: PassContext): void {
+/** Writes the end of a block whose walk several divide: it leaves its totals, and the last block combines all. */
+function writeJoin(program: TotalProgram, own: readonly string[], context: PassContext): void {
   const { writer, names } = context
-  writeSteps(needed(program.before, afterExprs(program)), context)
   writer.writeLine(`constexpr int words = ${wordsText(program, context)};`)
-  writer.writeLine('const int64_t place = int64_t{blockIdx.x} * parts * words;')
+  writer.writeLine('const int64_t place = int64_t{blockIdx.x} * words;')
+  program.totals.forEach((_, i) => {
+    writer.writeLine(`heddle::leave_total(sums, place${offset(program, i, context)}, ${own[i]});`)
+  })
+  writer.writeLine('if (!heddle::is_last_part(arrived, blockIdx.x / parts, parts)) return;')
+  const first = 'place - int64_t{part} * words'
   const all = program.totals.map((total, i) => {
     const name = names.fresh('all_total')
     const functor = functorText(total, context)
     writer.writeLine(
-      `const auto ${name} = heddle::take_total<${functor}>(sums, place${offset(program, i, context)}, parts, words);`,
+      `const auto ${name} = heddle::take_total<${functor}>(sums, ${first}${offset(program, i, context)}, parts, words);`,
     )
     return name
   })
@@ -194,9 +195,11 @@ function elementLines({ totals, loops }: TotalProgram, vec: number, lanes: reado
   ]
 }
 
-/** Writes the beginning of a kernel: the team whose first lane stores, and the row of totals that it computes. */
-export const writeFrame = (writer: CodeBlockWriter, team: string, position: string): void => {
+/** Writes the beginning of the kernel: the team, the walk that it takes part in, and its part. */
+export const writeFrame = (writer: CodeBlockWriter): void => {
   writer.writeLine('heddle::begin_kernel();')
-  writer.writeLine(`[[maybe_unused]] const ${team} team;`)
-  writer.writeLine(`[[maybe_unused]] int64_t position = ${position};`)
+  writer.writeLine('[[maybe_unused]] const Team team;')
+  writer.writeLine('[[maybe_unused]] int64_t position = team.row() / parts;')
+  writer.writeLine('if (position >= rows) return;')
+  writer.writeLine('const int part = static_cast<int>(team.row() % parts);')
 }

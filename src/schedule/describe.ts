@@ -73,7 +73,7 @@ function ownVariantLines(mapped: MappedKernel): VariantLine[] {
     return [{ name: key, schedule, when }]
   }
   if (program.kind === 'totals') {
-    const schedule = `a warp for at most 512 chunks of ${vec}, a block for every 2048 of more, at most 1024 blocks; a warp combines theirs`
+    const schedule = `a warp for at most 512 chunks of ${vec}, a block for every 2048 of more, at most 1024 blocks; the last to end combines theirs`
     return [{ name: key, schedule, when: 'always; where one block walks alone it computes the outputs too' }]
   }
   return program.variants.map((v) => ({

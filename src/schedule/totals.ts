@@ -1,7 +1,7 @@
 /**
  * Full reductions of a tensor. With one team per row, all but one block would idle if there is one row, and a reduction of reductions would run its
- * inner loop serially. Such a kernel becomes a program of totals: nested loops form one walk, whose chunks are distributed over blocks. One more
- * block combines the results of the blocks in ascending order. The number of blocks follows from the number of chunks alone. Found before a kernel
+ * inner loop serially. Such a kernel becomes a program of totals: nested loops form one walk, whose chunks are distributed over blocks. The
+ * last block to end combines the results of all in ascending order. The number of blocks follows from the number of chunks alone. Found before a kernel
  * is brought into normal form.
  *
  *     top = max(r < m: max(c < n: x[r, c])); y[] = top    chunks x[r, c .. c + 3] of all rows, largest by blocks, largest of those

@@ -39,6 +39,8 @@ export const threeAxes = op('three_axes', { dims: ['h', 'm', 'n'], types, inputs
     const top = max(h, (p) => max(m, (q) => max(n, (r) => x(p, q, r) * w(q))))
     return { y: (x(a, i, j) - top) * u(a, j) + w(i) }
   } })
+export const statistics = op('statistics', { dims: ['b', 'm', 'n'], types, inputs: { x: tensor('T', 'b m n') }, outputs: { y: tensor('f32', 'b'), top: tensor('f32', 'b') },
+  body: ({ x }, { m, n }) => (b) => ({ y: sum(m, (r) => sum(n, (c) => x(b, r, c))), top: max(m, (r) => max(n, (c) => x(b, r, c))) }) })
 export const fromBest = op('from_best', { dims: ['m', 'n'], types, inputs: { x: tensor('T', 'm n') }, outputs: { y: tensor('T', 'm n') },
   body: ({ x }, { m, n }) => (i, j) => ({ y: x(i, j) - x(argmax(m, (r) => sum(n, (c) => x(r, c))), j) }) })
 `
@@ -84,4 +86,19 @@ describe('an op of several launches', () => {
     }
     expect(complaints.filter((complaint) => complaint !== '')).toEqual([])
   })
+})
+
+it('blocks that divide a walk leave their results to the last of them', async () => {
+  const kernel = named('statistics')
+  expect(mapKernel({ kernel, types: { T: 'f16' }, dims: {} }).program.kind).toBe('totals')
+  const subject = { kernel, class: 'reduction' as const, inputs, extents: () => ({ b: 5 }) }
+  // 1, 3 and 11 blocks of 256 chunks.
+  const complaints: string[] = []
+  for (const [m, n] of [
+    [12, 100],
+    [37, 111],
+    [96, 229],
+  ] as const)
+    complaints.push(await check(host, subject, host.entry('statistics__f16'), m, n))
+  expect(complaints).toEqual(['', '', ''])
 })

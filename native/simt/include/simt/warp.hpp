@@ -203,6 +203,9 @@ inline T atomic_update(T* address, Update update) {
 
 }  // namespace heddle::simt
 
+/// Orders earlier writes of a thread before its later ones, and reads likewise, also for blocks on other workers.
+inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+
 inline int atomicAdd(int* address, int value) { return __atomic_fetch_add(address, value, __ATOMIC_RELAXED); }
 inline float atomicAdd(float* address, float value) {
   return heddle::simt::atomic_update(address, [=](float before) { return before + value; });
