@@ -6,24 +6,13 @@ import { mark } from '../ir/trace.js'
 import { firstOf, placeOf } from '../loop/chunk_values.js'
 import { type LaneLoop, type Loop, type Search, type VectorLoop, type Version, wholeFlag } from '../loop/ir.js'
 import { passStatementOf } from '../schedule/constructs/index.js'
-import type { Written } from './constructs/construct.js'
 import { callText, searchTexts } from './constructs/index.js'
 import type { PassContext } from './context.js'
 import { operandText } from './expression.js'
 import { bodyWriter, lines } from './frame.js'
 import { leafText } from './loop_leaf.js'
+import type { Printing } from './printing.js'
 import { render } from './templates.js'
-
-/** State of printing. */
-export interface Printing {
-  readonly context: PassContext
-  /** Source of names that lowering made up, and of indices of chunks. */
-  readonly given: Map<string, string>
-  /** Source of the first element's index in the enclosing chunk. */
-  readonly first: string
-  /** Source of the constructs that lanes compute together. */
-  readonly searches: Map<Search['stmt'], Written>
-}
 
 export function printLoops(loops: readonly Loop[], outer: PassContext): void {
   const given = new Map<string, string>()

@@ -3,7 +3,7 @@ import { passStatementOf } from '../schedule/constructs/index.js'
 import type { LoopStore, Merged, PassStmt, Reduction, SharedRow } from '../schedule/normal.js'
 import { faults } from './faults.js'
 import type { Accumulator, Combine, Loop, Search } from './ir.js'
-import { type State, withStart } from './lower.js'
+import { type State, withStart } from './state.js'
 
 /** Parts of a statement. */
 export interface LoweredStmt {

@@ -2,8 +2,8 @@
 import type { MappedKernel } from '../schedule/mapped.js'
 import type { Step } from '../schedule/passes.js'
 import type { Loop, Walk } from './ir.js'
-import type { Frame } from './lower.js'
 import { loopPasses, loopsOf } from './pipeline.js'
+import type { Frame } from './state.js'
 
 /** Frame of a kernel's rows. */
 export function frameOf(mapped: MappedKernel, walk: Walk): Frame {

@@ -8,8 +8,8 @@ import { ofChunks } from './chunk_values.js'
 import { type LoweredStmt, lowerStmt, publishedBy } from './constructs.js'
 import { mayFault } from './faults.js'
 import type { Accumulator, Compute, Copy, LaneLoop, Loop } from './ir.js'
-import { type State, withStart } from './lower.js'
 import { isScanned, meets, type ScannedRow, type Stages, stagesOf } from './stages.js'
+import { type State, withStart } from './state.js'
 
 /** A pass being lowered. */
 interface Draft {

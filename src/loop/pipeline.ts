@@ -1,11 +1,12 @@
 /** The passes of the loop IR, in order. `heddle inspect --passes` shows what each of them makes. */
 import type { Step } from '../schedule/passes.js'
 import type { Access, Loop } from './ir.js'
-import { type Frame, lowerSteps, newState } from './lower.js'
+import { lowerSteps } from './lower.js'
 import { divideChunks } from './passes/divide_chunks.js'
 import { placeLoads } from './passes/place_loads.js'
 import { unroll } from './passes/unroll.js'
 import { version, withoutChecks } from './passes/version.js'
+import { type Frame, newState } from './state.js'
 import { verifyLoops } from './verify.js'
 
 /** Passes, by the name that `inspect` shows. A test replaces each by a faulty one. */

@@ -28,14 +28,6 @@ const isFixed = ({ length }: WholeRow): boolean => length.kind === 'const'
 /** Rows whose length is known only at launch. */
 export const keptRows = (steps: readonly Step[]): WholeRow[] => wholeRows(steps).filter((row) => !isFixed(row))
 
-/**
- * True if a kernel counts, or keeps rows whole before it replaces them. Its source is then instantiated once, since two copies would each have
- * memory.
- */
-export const isWrittenOnce = (steps: readonly Step[]): boolean =>
-  steps.some((step) => step.kind === 'pass' && step.pass.statements.some(({ kind }) => kind === 'counts')) ||
-  (wholeRows(steps).length > 0 && steps.some(({ kind }) => kind === 'meet'))
-
 /** True if a block of a variant has memory for the rows that are kept whole. @param vec elements per chunk */
 export function hasMemory({ team, chunks }: Pick<Variant, 'team' | 'chunks'>, steps: readonly Step[], vec: number): boolean {
   const lanes = team.kind === 'thread' ? 1 : team.lanes
