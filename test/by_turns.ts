@@ -134,5 +134,6 @@ export const byTurns: readonly (readonly string[])[] = [
     'test/export/choices.simt.test.ts',
     'test/emit/column_merges.simt.test.ts',
     'test/emit/fast.simt.test.ts',
+    'test/docs/refusals.test.ts',
   ],
 ]

@@ -121,14 +121,14 @@ function isReadOften(node: FunctionNode, name: string): boolean {
 
 function checkParameter(parameter: ParameterDeclaration): void {
   const form = parameter.isRestParameter()
-    ? 'a rest parameter'
+    ? 'is a rest parameter'
     : parameter.hasInitializer()
-      ? 'a default'
+      ? 'has a default'
       : parameter.hasQuestionToken()
-        ? 'optional'
+        ? 'is optional'
         : undefined
   if (form !== undefined)
-    reject('parameter', parameter, `parameter ${quote(parameter)} is ${form}`, 'write plain parameters and pass every argument')
+    reject('parameter', parameter, `parameter ${quote(parameter)} ${form}`, 'write plain parameters and pass every argument')
 }
 
 /** Binds the names of a declaration to its value. Reads of a refused value end without another error. */

@@ -47,17 +47,17 @@ const fence = (text: string): string => `\`\`\`text\n${text.trimEnd()}\n\`\`\``
 
 /** A page as it should be. */
 export async function filled(text: string): Promise<string> {
-  const makers: Readonly<Record<string, (of: string, now: string) => Promise<string>>> = {
+  const makers: Readonly<Record<string, (of: string) => Promise<string>>> = {
     quote: async (reference) => quoted(reference),
     help: async (verb) => fence((await heddle(['help', ...verb.split(' ')])).out),
-    errors: async (_, now) => errorTables(now),
+    errors: async () => errorTables(),
   }
   let result = text
   for (const [kind, make] of Object.entries(makers)) {
     const pattern = new RegExp(`<!-- ${kind}(?: ([^\\n]*?))? -->\\n([\\s\\S]*?)\\n?<!-- /${kind} -->`, 'g')
-    for (const [whole, of, now = ''] of result.matchAll(pattern)) {
+    for (const [whole, of] of result.matchAll(pattern)) {
       const head = of === undefined ? kind : `${kind} ${of}`
-      const made = `<!-- ${head} -->\n${await make(of ?? '', now)}\n<!-- /${kind} -->`
+      const made = `<!-- ${head} -->\n${await make(of ?? '')}\n<!-- /${kind} -->`
       result = result.replace(whole, () => made)
     }
   }

@@ -211,7 +211,7 @@ describe('arity', () => {
   it('refuses default parameters', () =>
     refuses(element('f(1)', 'const f = («a: number = 2») => a'), {
       code: 'parameter',
-      message: 'parameter a: number = 2 is a default',
+      message: 'parameter a: number = 2 has a default',
       hint: 'write plain parameters and pass every argument',
     }))
   it('refuses optional parameters', () =>
