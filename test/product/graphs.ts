@@ -3,7 +3,7 @@ import { type GraphBuilder, type GraphDecl, type GraphTensor, graph, tensor } fr
 import { gelu } from '../../specs/ops/activations.js'
 import { add } from '../../specs/ops/add.js'
 import { addBias } from '../../specs/ops/add_bias.js'
-import * as own from './ops.js'
+import * as own from './ops/index.js'
 
 type Decl = ReturnType<typeof tensor>
 type Given = Readonly<Record<string, GraphTensor>>
@@ -66,11 +66,11 @@ const linear = 'm k, n k -> m n'
 export const products: readonly ProductCase[] = [
   ordered('plain', 'm k', 'n k', 'm n'),
   ordered('columns_first', 'm k', 'k n', 'm n'),
-  ordered('both_turned', 'k m', 'n k', 'm n'),
-  ordered('all_turned', 'k m', 'k n', 'm n'),
+  ordered('both_transposed', 'k m', 'n k', 'm n'),
+  ordered('all_transposed', 'k m', 'k n', 'm n'),
   ordered('swapped', 'n k', 'm k', 'm n'),
-  ordered('swapped_turned', 'k n', 'k m', 'm n'),
-  ordered('result_turned', 'm k', 'n k', 'n m'),
+  ordered('swapped_transposed', 'k n', 'k m', 'm n'),
+  ordered('result_transposed', 'm k', 'n k', 'n m'),
   made('row_scaled', { x: m, w: tensor('T', 'n k'), scale: tensor('f32', 'm') }, (g, x) => {
     const product = g.matmul(linear, of(x, 'x'), of(x, 'w'))
     return { product, scaled: g.apply(own.rowScale, { x: product, scale: of(x, 'scale') }).y }
@@ -145,7 +145,7 @@ export const products: readonly ProductCase[] = [
     const product = g.matmul('b m k, b n k -> b m n', of(x, 'x'), of(x, 'w'), { result: 'T' })
     return { product, biased: g.apply(own.matrixBias, { x: product, bias: of(x, 'bias') }).y }
   }),
-  made('int8_turned', { x: tensor('i8', 'm k'), w: tensor('i8', 'k n'), scale: tensor('f32', 'm') }, (g, x) => {
+  made('int8_transposed', { x: tensor('i8', 'm k'), w: tensor('i8', 'k n'), scale: tensor('f32', 'm') }, (g, x) => {
     const product = g.matmul('m k, k n -> m n', of(x, 'x'), of(x, 'w'), { result: 'f32' })
     return { product, scaled: g.apply(own.rowScale, { x: product, scale: of(x, 'scale') }).y }
   }),
@@ -162,11 +162,11 @@ export const products: readonly ProductCase[] = [
   }),
   made('pairs', { x: m, w: tensor('T', 'n k'), angle: tensor('f32', 'm') }, (g, x) => {
     const product = g.matmul(linear, of(x, 'x'), of(x, 'w'))
-    return { product, turned: g.apply(own.turnPairs, { x: product, angle: of(x, 'angle') }).y }
+    return { product, biased: g.apply(own.pairRotation, { x: product, angle: of(x, 'angle') }).y }
   }),
   made('bit_partners', { x: m, w: tensor('T', 'n k') }, (g, x) => {
     const product = g.matmul(linear, of(x, 'x'), of(x, 'w'))
-    return { product, turned: g.apply(own.butterflies, { x: product }).y }
+    return { product, biased: g.apply(own.butterflies, { x: product }).y }
   }),
   made('row_folded', { x: m, w: tensor('T', 'n k'), most: tensor('f32', 'm g') }, (g, x) => {
     const product = g.matmul(linear, of(x, 'x'), of(x, 'w'))
@@ -182,7 +182,7 @@ export const products: readonly ProductCase[] = [
     },
     { weights: { gateWeight: tensor('T', 'n k'), upWeight: tensor('T', 'n k') } },
   ),
-  made('gate_and_up_turned', { x: m, gateWeight: tensor('T', 'k n'), upWeight: tensor('T', 'n k') }, (g, x) => {
+  made('gate_and_up_transposed', { x: m, gateWeight: tensor('T', 'k n'), upWeight: tensor('T', 'n k') }, (g, x) => {
     const gate = g.matmul('m k, k n -> m n', of(x, 'x'), of(x, 'gateWeight'))
     const up = g.matmul(linear, of(x, 'x'), of(x, 'upWeight'))
     return { gate, up, both: g.apply(own.gated, { gate, up }).y }
@@ -198,11 +198,11 @@ export const products: readonly ProductCase[] = [
 
 /** Axes that meet again in another order, under one name, or after several views: the meaning of an index is easily mistaken. */
 export const crossed: readonly ProductCase[] = [
-  made('turned_twice', { x: m, w: tensor('T', 'n k'), bias: tensor('T', 'm') }, (g, x) => {
+  made('transposed_twice', { x: m, w: tensor('T', 'n k'), bias: tensor('T', 'm') }, (g, x) => {
     const product = g.matmul(linear, of(x, 'x'), of(x, 'w'))
-    const once = g.apply(own.turned, { x: product }).y
+    const once = g.apply(own.transposed, { x: product }).y
     const biased = g.apply(addBias, { x: once, bias: of(x, 'bias') }).y
-    return { product, once, biased, twice: g.apply(own.turned, { x: biased }).y }
+    return { product, once, biased, twice: g.apply(own.transposed, { x: biased }).y }
   }),
   made('square', { x: m, bias: tensor('T', 'm') }, (g, x) => {
     const product = g.matmul(linear, of(x, 'x'), of(x, 'x'))
@@ -214,9 +214,9 @@ export const crossed: readonly ProductCase[] = [
 
 /** The same, of which no kernel needs to be built. */
 export const crossedToo: readonly ProductCase[] = [
-  made('factor_turned_twice', { x: m, w: tensor('T', 'n k') }, (g, x) => {
-    const once = g.apply(own.turned, { x: of(x, 'x') }).y
-    const twice = g.apply(own.turned, { x: once }).y
+  made('factor_transposed_twice', { x: m, w: tensor('T', 'n k') }, (g, x) => {
+    const once = g.apply(own.transposed, { x: of(x, 'x') }).y
+    const twice = g.apply(own.transposed, { x: once }).y
     return { once, twice, product: g.matmul(linear, twice, of(x, 'w')) }
   }),
   made('reversed_twice', { x: m, w: tensor('T', 'n k') }, (g, x) => {
@@ -250,7 +250,7 @@ export const inParts: readonly ProductCase[] = [
   }),
   made('sequences', { x: tensor('T', 'b*m k'), w: tensor('T', 'n k'), bias: tensor('T', 'b n') }, (g, x) => {
     const product = g.matmul(linear, of(x, 'x'), of(x, 'w'))
-    return { product, turned: g.apply(own.turnedMatrixBias, { x: g.view(product, 'b m n'), bias: of(x, 'bias') }).y }
+    return { product, biased: g.apply(own.transposedMatrixBias, { x: g.view(product, 'b m n'), bias: of(x, 'bias') }).y }
   }),
   made('sequences_of_heads', { x: tensor('T', 'b*m k'), w: tensor('T', 'g*h k'), bias: tensor('T', 'm h') }, (g, x) => {
     const product = g.matmul(linear, of(x, 'x'), of(x, 'w'))
@@ -266,12 +266,12 @@ export const inParts: readonly ProductCase[] = [
 export const refused: readonly (ProductCase & { readonly words: string })[] = [
   {
     ...made(
-      'turned_and_kept',
+      'transposed_and_kept',
       { x: m, w: tensor('T', 'n k') },
       (g, x) => {
         const product = g.matmul(linear, of(x, 'x'), of(x, 'w'))
-        const once = g.apply(own.turned, { x: product }).y
-        return { product, once, twice: g.apply(own.turned, { x: once }).y }
+        const once = g.apply(own.transposed, { x: product }).y
+        return { product, once, twice: g.apply(own.transposed, { x: once }).y }
       },
       { also: ['once'] },
     ),
@@ -295,7 +295,7 @@ export const refused: readonly (ProductCase & { readonly words: string })[] = [
   {
     ...made('halves', { x: m, w: tensor('T', 'n k') }, (g, x) => {
       const product = g.matmul(linear, of(x, 'x'), of(x, 'w'))
-      return { product, turned: g.apply(own.turnHalves, { x: product }).y }
+      return { product, biased: g.apply(own.halfPartners, { x: product }).y }
     }),
     words: 'not always in the same aligned eight columns',
   },
@@ -344,7 +344,7 @@ export const refused: readonly (ProductCase & { readonly words: string })[] = [
   {
     ...made('partners_in_heads', { x: m, w: tensor('T', 'g*h k') }, (g, x) => {
       const product = g.matmul(linear, of(x, 'x'), of(x, 'w'))
-      return { product, turned: g.apply(own.headPartners, { x: g.view(product, 'm g h') }).y }
+      return { product, biased: g.apply(own.headPartners, { x: g.view(product, 'm g h') }).y }
     }),
     words: 'reads another element of the matmul, in parts of its axes',
   },

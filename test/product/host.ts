@@ -12,7 +12,7 @@ type Numbers = Readonly<Record<string, number>>
 /** The shipped ops and those of this folder. */
 export const readOps = (): ReadonlyMap<string, Kernel> =>
   new Map(
-    readSpecsOrThrow({ root: process.cwd(), specs: ['specs/ops', 'test/product/ops.ts'] }).kernels.map((kernel) => [
+    readSpecsOrThrow({ root: process.cwd(), specs: ['specs/ops', 'test/product/ops'] }).kernels.map((kernel) => [
       kernel.name,
       kernel,
     ]),
