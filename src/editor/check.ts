@@ -4,7 +4,7 @@
  */
 import { relative } from 'node:path'
 import { ts } from 'ts-morph'
-import type { Diagnostic } from '../frontend/diagnostics.js'
+import type { Diagnostic } from '../frontend/diagnostics/reject.js'
 import { openProject, type SpecProject } from '../frontend/project.js'
 import { readFileAlone } from '../frontend/read.js'
 

@@ -3,7 +3,7 @@ import type { Expr, Form } from '../ir/expr.js'
 import { hasForms } from '../ir/forms.js'
 import type { Kernel, Stmt } from '../ir/kernel.js'
 import { mapStmt, rewrite } from '../ir/walk.js'
-import { reject } from './diagnostics.js'
+import { reject } from './diagnostics/reject.js'
 import { type Field, staticString } from './static.js'
 
 /** Reads `accuracy: 'fast'`; undefined if the op leaves the choice to the compiler. */

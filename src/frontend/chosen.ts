@@ -1,6 +1,6 @@
 /** Conditionals choose between numbers. Objects are chosen field by field; the refusal spells this out. */
 import { type ConditionalExpression, Node } from 'ts-morph'
-import { quote, reject } from './diagnostics.js'
+import { quote, reject } from './diagnostics/reject.js'
 import type { Value } from './values.js'
 
 /** Fields that a hint writes out; a body has few, and more would hide the pattern. */

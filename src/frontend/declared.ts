@@ -1,10 +1,10 @@
 /** Ops and layouts that spec modules declare: by `op(...)` and `layout(...)` directly, and by functions that return `op(...)`. */
 import { type CallExpression, Node, type SourceFile, type Symbol as TsSymbol, type ts } from 'ts-morph'
 import type { SourceSpan } from '../ir/kernel.js'
-import { quote, Rejection, reject } from './diagnostics.js'
+import { Refused } from './diagnostics/refusals.js'
+import { quote, Rejection, reject } from './diagnostics/reject.js'
 import { type Made, madeBy, obstacle, plainCall } from './factories.js'
 import { inFactory, noFactory } from './factory_scope.js'
-import { Refused } from './refusals.js'
 import { type Declarators, declares, staticString } from './static.js'
 
 export interface Declaration {

@@ -12,9 +12,9 @@ import {
   type Symbol as TsSymbol,
   type ts,
 } from 'ts-morph'
-import { quote, reject } from './diagnostics.js'
+import { quote, reject } from './diagnostics/reject.js'
+import { nameOf } from './diagnostics/statements.js'
 import { type FactoryScope, inFactory, noFactory } from './factory_scope.js'
-import { nameOf } from './statements.js'
 import { type Declarators, declares, follow, staticFields } from './static.js'
 
 type Factory = ArrowFunction | FunctionDeclaration

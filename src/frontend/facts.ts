@@ -6,7 +6,7 @@ import { Node } from 'ts-morph'
 import { type Count, type Domain, type ExtentFact, errorClasses, type Facts, namesOf, packedRoles } from '../ir/facts/facts.js'
 import { parseSize } from '../ir/facts/size_text.js'
 import type { AttrParam, TensorParam } from '../ir/kernel.js'
-import { reject } from './diagnostics.js'
+import { reject } from './diagnostics/reject.js'
 import { type Field, follow, staticFields, staticNumber, staticNumbers, staticString } from './static.js'
 
 /** The parts of a signature that facts may name. */

@@ -8,7 +8,7 @@ import { longestCarried, mostCarried, type StateField } from '../ir/constructs/f
 import type { Expr } from '../ir/expr.js'
 import { sameExpr } from '../ir/expr_hash.js'
 import { substitute } from '../ir/walk.js'
-import { reject } from './diagnostics.js'
+import { reject } from './diagnostics/reject.js'
 import { floatOf, isRow, madeBy, partOf, type Step, withoutCopies } from './fold_rows_step.js'
 import { loop } from './rows.js'
 import { argumentAt, asScalar } from './scalars.js'

@@ -3,7 +3,7 @@ import type { Node } from 'ts-morph'
 import { type FoldState, mostCarried, stepRows } from '../ir/constructs/fold_state.js'
 import type { Kernel, Stmt } from '../ir/kernel.js'
 import { stmtExprs, visit } from '../ir/walk.js'
-import { reject } from './diagnostics.js'
+import { reject } from './diagnostics/reject.js'
 import { isAt, madeOf } from './fold_rows_step.js'
 
 /** Refuses reads that steps cannot perform, and unsupported uses of their results. */

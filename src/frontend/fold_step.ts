@@ -9,7 +9,7 @@ import type { Expr, ExprOf } from '../ir/expr.js'
 import { hashOf } from '../ir/expr_hash.js'
 import { printExpr } from '../ir/print.js'
 import { mapOperands, operands, visit, visitUp } from '../ir/walk.js'
-import { reject } from './diagnostics.js'
+import { reject } from './diagnostics/reject.js'
 import type { Lowering } from './values.js'
 
 export interface Closed {

@@ -6,7 +6,7 @@ import { Node } from 'ts-morph'
 import type { Expr } from '../ir/expr.js'
 import { sameExpr } from '../ir/expr_hash.js'
 import { visit } from '../ir/walk.js'
-import { quote, reject } from './diagnostics.js'
+import { quote, reject } from './diagnostics/reject.js'
 import { argumentAt } from './scalars.js'
 import type { InOrder, Lowering, ValueOf } from './values.js'
 

@@ -2,7 +2,7 @@
 import type { PropertyAccessExpression } from 'ts-morph'
 import { getOwn } from '../ir/get_own.js'
 import { isIntrinsicName } from '../ir/intrinsics.js'
-import { quote, reject } from './diagnostics.js'
+import { quote, reject } from './diagnostics/reject.js'
 
 export const globalConstants: Readonly<Record<string, number>> = { Infinity: Number.POSITIVE_INFINITY, NaN: Number.NaN }
 

@@ -4,10 +4,10 @@ import { writtenAt } from '../ir/expr.js'
 import type { SourceSpan, Stmt } from '../ir/kernel.js'
 import { limits } from '../ir/size.js'
 import { callValue } from './calls.js'
-import { reject } from './diagnostics.js'
+import { nestingHint } from './diagnostics/nesting.js'
+import type { Refusals } from './diagnostics/refusals.js'
+import { reject } from './diagnostics/reject.js'
 import { evaluate } from './expressions.js'
-import { nestingHint } from './nesting.js'
-import type { Refusals } from './refusals.js'
 import { type Lowering, uniqueNames } from './values.js'
 
 /** Refuses too many expressions, and too deeply nested ones. @param path nodes being evaluated, outermost first */

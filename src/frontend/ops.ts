@@ -13,9 +13,9 @@ import { inAccuracy } from './accuracy.js'
 import { checkTeams, sortedDims } from './argsort.js'
 import { withoutAuxiliary } from './auxiliary_dims.js'
 import { lowerBody } from './bodies.js'
-import { reject } from './diagnostics.js'
+import { Refusals } from './diagnostics/refusals.js'
+import { reject } from './diagnostics/reject.js'
 import { checkSteps } from './fold_rows_checks.js'
-import { Refusals } from './refusals.js'
 import { readSignature, type Signature, type SignatureContext } from './signature.js'
 
 /** Names that tensors and the body of a kernel use: dimensions, inputs, attributes and type parameters. */

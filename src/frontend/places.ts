@@ -8,7 +8,7 @@ import type { Node, Project, SourceFile } from 'ts-morph'
 import { HeddleError, type Place, type Subject, together, type Written } from '../errors.js'
 import type { GraphDecl } from '../lang/graph.js'
 import type { PlanDecl } from '../lang/plan.js'
-import { frameOf } from './diagnostics.js'
+import { frameOf } from './diagnostics/reject.js'
 import type { SourceMaps } from './source_maps.js'
 import { tsMorph } from './typescript.js'
 

@@ -7,7 +7,7 @@ import { dirname, join, relative, resolve } from 'node:path'
 import { ModuleKind, ModuleResolutionKind, Project, ScriptTarget, type SourceFile, ts } from 'ts-morph'
 import { usageError } from '../errors.js'
 import { configOf } from './cache/known.js'
-import { deepLine } from './nesting.js'
+import { deepLine } from './diagnostics/nesting.js'
 import { sourceOf } from './package_sources.js'
 import type { Declarators } from './static.js'
 

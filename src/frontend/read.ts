@@ -10,12 +10,12 @@ import type { Layout } from '../ir/layout.js'
 import { assemble, type Declared } from './cache/declared.js'
 import { readCached } from './cache/reading.js'
 import { declarationsIn, madeIn, nameOf, whileReading } from './declared.js'
-import { type Diagnostic, printDiagnostic } from './diagnostics.js'
+import { refusalsOf } from './diagnostics/refusals.js'
+import { type Diagnostic, printDiagnostic } from './diagnostics/reject.js'
 import { lowerLayout } from './layouts.js'
 import { lowerOp } from './ops.js'
 import { findDeclarators, openProject, type SpecProject, specFiles } from './project.js'
 import { readFiles } from './read_files.js'
-import { refusalsOf } from './refusals.js'
 
 export interface ReadOptions {
   /** The project's folder; paths in diagnostics and kernels are relative to it. */

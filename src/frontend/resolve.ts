@@ -6,12 +6,12 @@ import { Node, type PropertyAccessExpression, type Symbol as TsSymbol, VariableD
 import { f32 } from '../ir/build.js'
 import { getOwn } from '../ir/get_own.js'
 import { simplifyExpr } from '../ir/simplify.js'
-import { quote, Rejection, reject } from './diagnostics.js'
+import { Reported } from './diagnostics/refusals.js'
+import { quote, Rejection, reject } from './diagnostics/reject.js'
 import { givenFor, isFactoryBlock } from './factory_scope.js'
 import { unknownNameHint } from './hints.js'
 import { callableHint, globalConstants, insteadOf, insteadOfMember, refuseGlobalMember, staticObjects } from './javascript.js'
 import { sourceOf } from './package_sources.js'
-import { Reported } from './refusals.js'
 import { type Brand, describe, innerScope, type Lowering, lookUp, type Place, scalar, usable, type Value } from './values.js'
 
 /** Reads the brand of src/lang/intrinsics.ts from the type of an expression. */

@@ -1,7 +1,7 @@
 /** The row axes of an op: the leading dimensions that its outputs share, one per row index of its body. */
 import { Node } from 'ts-morph'
 import type { RowAxis } from '../ir/kernel.js'
-import { reject } from './diagnostics.js'
+import { reject } from './diagnostics/reject.js'
 import { readBrand } from './resolve.js'
 import type { Signature } from './signature.js'
 import type { Lowering, ValueOf } from './values.js'

@@ -8,7 +8,7 @@ import type { ScalarType } from '../ir/dtype.js'
 import type { Expr } from '../ir/expr.js'
 import { type IntrinsicName, intrinsic } from '../ir/intrinsics.js'
 import { simplifyExpr } from '../ir/simplify.js'
-import { quote, reject } from './diagnostics.js'
+import { quote, reject } from './diagnostics/reject.js'
 import { isGuarded } from './guards.js'
 import { describe, type Lowering, type Place, scalar, usable, type Value } from './values.js'
 

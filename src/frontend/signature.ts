@@ -8,9 +8,9 @@ import type { AttrParam, SourceSpan, TensorParam } from '../ir/kernel.js'
 import { type Layout, rowMajor } from '../ir/layout.js'
 import { kernelName } from '../ir/op_name.js'
 import { readAccuracy } from './accuracy.js'
-import { quote, reject } from './diagnostics.js'
+import type { Refusals } from './diagnostics/refusals.js'
+import { quote, reject } from './diagnostics/reject.js'
 import { readFacts } from './facts.js'
-import type { Refusals } from './refusals.js'
 import {
   type Declarators,
   declares,

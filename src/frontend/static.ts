@@ -4,7 +4,7 @@
  */
 import { Node, type NumericLiteral, type ts, VariableDeclarationKind } from 'ts-morph'
 import { limits } from '../ir/size.js'
-import { quote, reject } from './diagnostics.js'
+import { quote, reject } from './diagnostics/reject.js'
 import { givenFor } from './factory_scope.js'
 import { readBrand } from './resolve.js'
 

@@ -3,8 +3,8 @@ import type { Node } from 'ts-morph'
 import { type DType, dtypeInfo, dtypes, isDType } from '../ir/dtype.js'
 import { getOwn } from '../ir/get_own.js'
 import type { DTypeRef } from '../ir/kernel.js'
-import { reject } from './diagnostics.js'
-import type { Refusals } from './refusals.js'
+import type { Refusals } from './diagnostics/refusals.js'
+import { reject } from './diagnostics/reject.js'
 import { type Field, staticFields, staticString, staticStrings } from './static.js'
 
 /** The storage types of each type parameter. */

@@ -7,7 +7,7 @@ import type { Node } from 'ts-morph'
 import { call, f32, i32, index as indexVar } from '../ir/build.js'
 import type { Expr } from '../ir/expr.js'
 import { substitute } from '../ir/walk.js'
-import { quote, reject } from './diagnostics.js'
+import { quote, reject } from './diagnostics/reject.js'
 import { refuseInOrder } from './in_order.js'
 import type { Lowering, Place, Value } from './values.js'
 

@@ -1,6 +1,6 @@
 /** TypeScript's own errors in spec modules, except those that the front end has already reported. Runs after the declarations are read. */
 import { type Node, type SourceFile, ts } from 'ts-morph'
-import { type Diagnostic, locate, reject } from './diagnostics.js'
+import { type Diagnostic, locate, reject } from './diagnostics/reject.js'
 import { otherFunctions, unlistedHint } from './hints.js'
 import { failureHint, guarded, type SpecProject } from './project.js'
 

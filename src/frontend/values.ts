@@ -7,7 +7,7 @@ import type { ScalarType } from '../ir/dtype.js'
 import type { Expr } from '../ir/expr.js'
 import type { Stmt } from '../ir/kernel.js'
 import { freshName } from '../ir/names.js'
-import { Reported } from './refusals.js'
+import { Reported } from './diagnostics/refusals.js'
 
 export type FunctionNode = ArrowFunction | FunctionDeclaration
 

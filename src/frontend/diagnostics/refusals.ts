@@ -2,7 +2,7 @@
  * Collects all refusals of one declaration: a refused statement, field or argument does not stop its siblings, and code that depends on
  * a refused value ends without another error. Used while a declaration is read; the caller gets all refusals at once.
  */
-import { Rejection } from './diagnostics.js'
+import { Rejection } from './reject.js'
 
 /** Aborts code that depends on an already refused value: there is nothing more to report. */
 export class Reported extends Error {}

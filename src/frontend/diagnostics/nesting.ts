@@ -3,9 +3,9 @@
  * found beforehand: by brackets in a source that cannot be parsed, and in the tree of one that can.
  */
 import { type SourceFile, ts } from 'ts-morph'
-import { limits } from '../ir/size.js'
-import type { Diagnostic } from './diagnostics.js'
-import { codes, locate } from './diagnostics.js'
+import { limits } from '../../ir/size.js'
+import type { Diagnostic } from './reject.js'
+import { codes, locate } from './reject.js'
 
 /** Levels around a body's expression: the op, its fields, functions, blocks. */
 const around = 64

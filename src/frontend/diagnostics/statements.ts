@@ -10,7 +10,7 @@ import {
   VariableDeclarationKind,
   type VariableStatement,
 } from 'ts-morph'
-import { quote, reject } from './diagnostics.js'
+import { quote, reject } from './reject.js'
 
 const reduceHint = 'reduce with sum, max or min, carry something along with fold, or make a row(n, (c) => ...)'
 
