@@ -4,7 +4,7 @@ import { hasForms } from '../ir/forms.js'
 import type { Kernel, Stmt } from '../ir/kernel.js'
 import { mapStmt, rewrite } from '../ir/walk.js'
 import { reject } from './diagnostics/reject.js'
-import { type Field, staticString } from './static.js'
+import { type Field, staticString } from './static/literals.js'
 
 /** Reads `accuracy: 'fast'`; undefined if the op leaves the choice to the compiler. */
 export function readAccuracy(field: Field | undefined): Form | undefined {

@@ -12,9 +12,19 @@ import { reject } from './diagnostics/reject.js'
 import { lowering } from './lowering.js'
 import { rowAxes } from './row_axes.js'
 import type { Signature, SpanOf } from './signature.js'
+import {
+  describe,
+  innerScope,
+  type Lowering,
+  type Place,
+  refused,
+  scalar,
+  usable,
+  type Value,
+  type ValueOf,
+} from './static/values.js'
 import { countWhereStored } from './stored_counts.js'
 import { scalarOf, storageOf, storeOf } from './stores.js'
-import { describe, innerScope, type Lowering, type Place, refused, scalar, usable, type Value, type ValueOf } from './values.js'
 
 const outputsOf = ({ tensors }: { readonly tensors: readonly TensorParam[] }): TensorParam[] =>
   tensors.filter((tensor) => tensor.access === 'out')

@@ -9,14 +9,14 @@ import { asCondition } from './conditions.js'
 import { quote, reject } from './diagnostics/reject.js'
 import { foldCall, integer } from './fold.js'
 import { callFunction } from './functions.js'
-import { accessHint } from './hints.js'
 import { checkInOrder } from './in_order.js'
 import { userMonoid } from './monoid.js'
 import { histogram, lengthAndElement, reduction, scan, threshold } from './rows.js'
 import { applyIntrinsic, argumentAt, asIndex, asScalar, checkSpan, nameHistogram } from './scalars.js'
+import { accessHint } from './static/hints.js'
+import { type Brand, describe, type Lowering, type Place, scalar, type Value, type ValueOf } from './static/values.js'
 import { topK } from './top_k.js'
 import { itemOf } from './top_k_element.js'
-import { type Brand, describe, type Lowering, type Place, scalar, type Value, type ValueOf } from './values.js'
 
 function load(tensor: ValueOf<'access'>, args: readonly Value[], node: Node, place: Place, lowering: Lowering): Value {
   const { tensor: name, dims, type } = tensor

@@ -3,9 +3,9 @@ import { type CallExpression, Node, type SourceFile, type Symbol as TsSymbol, ty
 import type { SourceSpan } from '../ir/kernel.js'
 import { Refused } from './diagnostics/refusals.js'
 import { quote, Rejection, reject } from './diagnostics/reject.js'
-import { type Made, madeBy, obstacle, plainCall } from './factories.js'
-import { inFactory, noFactory } from './factory_scope.js'
-import { type Declarators, declares, staticString } from './static.js'
+import { type Made, madeBy, obstacle, plainCall } from './static/factories.js'
+import { inFactory, noFactory } from './static/factory_scope.js'
+import { type Declarators, declares, staticString } from './static/literals.js'
 
 export interface Declaration {
   readonly kind: 'op' | 'layout'

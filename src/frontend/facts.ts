@@ -7,7 +7,7 @@ import { type Count, type Domain, type ExtentFact, errorClasses, type Facts, nam
 import { parseSize } from '../ir/facts/size_text.js'
 import type { AttrParam, TensorParam } from '../ir/kernel.js'
 import { reject } from './diagnostics/reject.js'
-import { type Field, follow, staticFields, staticNumber, staticNumbers, staticString } from './static.js'
+import { type Field, follow, staticFields, staticNumber, staticNumbers, staticString } from './static/literals.js'
 
 /** The parts of a signature that facts may name. */
 interface Declared {

@@ -8,7 +8,7 @@ import type { Stmt } from '../ir/kernel.js'
 import { reject } from './diagnostics/reject.js'
 import { placeRow } from './rows.js'
 import { asScalar } from './scalars.js'
-import { describe, type Lowering, type Place, scalar, type Value, type ValueOf } from './values.js'
+import { describe, type Lowering, type Place, scalar, type Value, type ValueOf } from './static/values.js'
 
 type RowValue = ValueOf<'row'> | ValueOf<'pendingRow'>
 

@@ -10,7 +10,7 @@ import { hashOf } from '../ir/expr_hash.js'
 import { printExpr } from '../ir/print.js'
 import { mapOperands, operands, visit, visitUp } from '../ir/walk.js'
 import { reject } from './diagnostics/reject.js'
-import type { Lowering } from './values.js'
+import type { Lowering } from './static/values.js'
 
 export interface Closed {
   readonly taken: readonly Expr[]

@@ -28,7 +28,7 @@ import {
   refused,
   type Value,
   type ValueOf,
-} from './values.js'
+} from './static/values.js'
 
 const functionName = (node: FunctionNode): string => {
   if (Node.isFunctionDeclaration(node)) return node.getName() ?? 'default'

@@ -3,7 +3,7 @@
  * dimension may be used where a condition keeps it below the dimension that it indexes, `c < e ? angle(t, c) : 0`. Used when an index is checked.
  */
 import type { Expr } from '../ir/expr.js'
-import type { Lowering, Place } from './values.js'
+import type { Lowering, Place } from './static/values.js'
 
 /** A condition, and whether it holds. */
 export interface Guard {

@@ -8,7 +8,7 @@ import { sameExpr } from '../ir/expr_hash.js'
 import { visit } from '../ir/walk.js'
 import { quote, reject } from './diagnostics/reject.js'
 import { argumentAt } from './scalars.js'
-import type { InOrder, Lowering, ValueOf } from './values.js'
+import type { InOrder, Lowering, ValueOf } from './static/values.js'
 
 /** The first row computed in order that a value reads; undefined if there is none. */
 export function inOrderIn(value: Expr, { inOrder }: Lowering): InOrder | undefined {

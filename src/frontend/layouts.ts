@@ -12,8 +12,8 @@ import { Refusals } from './diagnostics/refusals.js'
 import { quote, reject } from './diagnostics/reject.js'
 import { lowering } from './lowering.js'
 import { asScalar } from './scalars.js'
-import { staticFields, staticString, staticStrings } from './static.js'
-import { describe, innerScope, scalar, type Value } from './values.js'
+import { staticFields, staticString, staticStrings } from './static/literals.js'
+import { describe, innerScope, scalar, type Value } from './static/values.js'
 
 const record = (names: readonly string[], make: (name: string) => Expr, node: Node): Value => ({
   kind: 'record',

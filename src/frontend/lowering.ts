@@ -8,7 +8,7 @@ import { nestingHint } from './diagnostics/nesting.js'
 import type { Refusals } from './diagnostics/refusals.js'
 import { reject } from './diagnostics/reject.js'
 import { evaluate } from './expressions.js'
-import { type Lowering, uniqueNames } from './values.js'
+import { type Lowering, uniqueNames } from './static/values.js'
 
 /** Refuses too many expressions, and too deeply nested ones. @param path nodes being evaluated, outermost first */
 function checkSize(expressions: number, path: readonly Node[], root: Node): void {

@@ -8,8 +8,8 @@ import { ModuleKind, ModuleResolutionKind, Project, ScriptTarget, type SourceFil
 import { usageError } from '../errors.js'
 import { configOf } from './cache/known.js'
 import { deepLine } from './diagnostics/nesting.js'
-import { sourceOf } from './package_sources.js'
-import type { Declarators } from './static.js'
+import type { Declarators } from './static/literals.js'
+import { sourceOf } from './static/package_sources.js'
 
 export interface SpecProject {
   readonly root: string

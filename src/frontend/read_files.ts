@@ -14,7 +14,7 @@ import { lowerLayout } from './layouts.js'
 import { lowerOp } from './ops.js'
 import { failureHint, findDeclarators, guarded, type SpecProject, standardFiles } from './project.js'
 import type { SignatureContext } from './signature.js'
-import type { Declarators } from './static.js'
+import type { Declarators } from './static/literals.js'
 import { type Rejected, syntaxErrors, typeErrors } from './type_errors.js'
 
 const isFunctionLike = (node: Node): boolean => Node.isArrowFunction(node) || Node.isFunctionDeclaration(node)

@@ -2,9 +2,9 @@
 import { Node } from 'ts-morph'
 import type { RowAxis } from '../ir/kernel.js'
 import { reject } from './diagnostics/reject.js'
-import { readBrand } from './resolve.js'
 import type { Signature } from './signature.js'
-import type { Lowering, ValueOf } from './values.js'
+import { readBrand } from './static/resolve.js'
+import type { Lowering, ValueOf } from './static/values.js'
 
 /** Explains that a recurrence over rows does not fill an output with a row per step. */
 const leavesLast = ', and stores a number or a row with them: of a row that a fold carries only the last is left'

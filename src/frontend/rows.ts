@@ -14,7 +14,7 @@ import { asInteger } from './conditions.js'
 import { quote, reject } from './diagnostics/reject.js'
 import { followOrder, refuseInOrder } from './in_order.js'
 import { argumentAt, asIndex, asScalar, mismatchHints, nameHistogram } from './scalars.js'
-import { describe, type Lowering, type Place, scalar, type Value, type ValueOf } from './values.js'
+import { describe, type Lowering, type Place, scalar, type Value, type ValueOf } from './static/values.js'
 
 /** Evaluates `of` at a fresh loop index: the element of a row, a reduction or an output. */
 export function loop(

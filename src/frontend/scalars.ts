@@ -10,7 +10,7 @@ import { type IntrinsicName, intrinsic } from '../ir/intrinsics.js'
 import { simplifyExpr } from '../ir/simplify.js'
 import { quote, reject } from './diagnostics/reject.js'
 import { isGuarded } from './guards.js'
-import { describe, type Lowering, type Place, scalar, usable, type Value } from './values.js'
+import { describe, type Lowering, type Place, scalar, usable, type Value } from './static/values.js'
 
 /** Node of an argument; the node itself if it is not a call. */
 export const argumentAt = (node: Node, at: number): Node =>

@@ -20,7 +20,7 @@ import {
   staticFields,
   staticString,
   staticStrings,
-} from './static.js'
+} from './static/literals.js'
 import { readDType, readTypes, type Types } from './storage_types.js'
 
 export interface Signature {

@@ -5,7 +5,7 @@ import { getOwn } from '../ir/get_own.js'
 import type { DTypeRef } from '../ir/kernel.js'
 import type { Refusals } from './diagnostics/refusals.js'
 import { reject } from './diagnostics/reject.js'
-import { type Field, staticFields, staticString, staticStrings } from './static.js'
+import { type Field, staticFields, staticString, staticStrings } from './static/literals.js'
 
 /** The storage types of each type parameter. */
 export type Types = Record<string, readonly DType[]>

@@ -9,7 +9,7 @@ import { storedCondition } from './conditions.js'
 import { quote, reject } from './diagnostics/reject.js'
 import { loop } from './rows.js'
 import type { Signature } from './signature.js'
-import { describe, type Lowering, type Place, scalar, type Value, type ValueOf } from './values.js'
+import { describe, type Lowering, type Place, scalar, type Value, type ValueOf } from './static/values.js'
 
 /** Scalar type that a body reads from a tensor and stores into it. */
 export const scalarOf = ({ dtype }: TensorParam, types: Signature['types']): ScalarType => {

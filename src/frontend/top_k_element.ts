@@ -9,7 +9,7 @@ import type { Expr } from '../ir/expr.js'
 import { substitute } from '../ir/walk.js'
 import { quote, reject } from './diagnostics/reject.js'
 import { refuseInOrder } from './in_order.js'
-import type { Lowering, Place, Value } from './values.js'
+import type { Lowering, Place, Value } from './static/values.js'
 
 /** Most elements that a single thread ranks. */
 const most = 8

@@ -10,7 +10,7 @@ import { substitute } from '../ir/walk.js'
 import { quote, reject } from './diagnostics/reject.js'
 import { refuseInOrder } from './in_order.js'
 import { argumentAt } from './scalars.js'
-import type { Lowering } from './values.js'
+import type { Lowering } from './static/values.js'
 
 /** Arguments of a topK, and the names of its rows. */
 interface Ranked {

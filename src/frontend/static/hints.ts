@@ -1,7 +1,7 @@
 /** Hints that depend on the names in scope: suggestions for an unknown name, and the correct form of an access. */
 import { Node, type Type, ts } from 'ts-morph'
-import * as language from '../lang/index.js'
-import { nearest } from '../nearest.js'
+import * as language from '../../lang/index.js'
+import { nearest } from '../../nearest.js'
 import type { Scope } from './values.js'
 
 /** Replacements for functions of other tools that authors look for here. */

@@ -1,8 +1,8 @@
 /** JavaScript globals in bodies: constants a body may read, and replacements for functions that devices do not have. */
 import type { PropertyAccessExpression } from 'ts-morph'
-import { getOwn } from '../ir/get_own.js'
-import { isIntrinsicName } from '../ir/intrinsics.js'
-import { quote, reject } from './diagnostics/reject.js'
+import { getOwn } from '../../ir/get_own.js'
+import { isIntrinsicName } from '../../ir/intrinsics.js'
+import { quote, reject } from '../diagnostics/reject.js'
 
 export const globalConstants: Readonly<Record<string, number>> = { Infinity: Number.POSITIVE_INFINITY, NaN: Number.NaN }
 

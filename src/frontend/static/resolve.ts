@@ -3,11 +3,11 @@
  * function of a module. Lookup uses the type checker's symbols, so that imports, aliases and re-exports all work.
  */
 import { Node, type PropertyAccessExpression, type Symbol as TsSymbol, VariableDeclarationKind } from 'ts-morph'
-import { f32 } from '../ir/build.js'
-import { getOwn } from '../ir/get_own.js'
-import { simplifyExpr } from '../ir/simplify.js'
-import { Reported } from './diagnostics/refusals.js'
-import { quote, Rejection, reject } from './diagnostics/reject.js'
+import { f32 } from '../../ir/build.js'
+import { getOwn } from '../../ir/get_own.js'
+import { simplifyExpr } from '../../ir/simplify.js'
+import { Reported } from '../diagnostics/refusals.js'
+import { quote, Rejection, reject } from '../diagnostics/reject.js'
 import { givenFor, isFactoryBlock } from './factory_scope.js'
 import { unknownNameHint } from './hints.js'
 import { callableHint, globalConstants, insteadOf, insteadOfMember, refuseGlobalMember, staticObjects } from './javascript.js'

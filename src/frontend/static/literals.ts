@@ -3,8 +3,8 @@
  * They are literals, or module-level constants made of literals, in this module or an imported one.
  */
 import { Node, type NumericLiteral, type ts, VariableDeclarationKind } from 'ts-morph'
-import { limits } from '../ir/size.js'
-import { quote, reject } from './diagnostics/reject.js'
+import { limits } from '../../ir/size.js'
+import { quote, reject } from '../diagnostics/reject.js'
 import { givenFor } from './factory_scope.js'
 import { readBrand } from './resolve.js'
 

@@ -3,11 +3,11 @@
  * and records are known statically and disappear.
  */
 import type { ArrowFunction, FunctionDeclaration, Node, ts } from 'ts-morph'
-import type { ScalarType } from '../ir/dtype.js'
-import type { Expr } from '../ir/expr.js'
-import type { Stmt } from '../ir/kernel.js'
-import { freshName } from '../ir/names.js'
-import { Reported } from './diagnostics/refusals.js'
+import type { ScalarType } from '../../ir/dtype.js'
+import type { Expr } from '../../ir/expr.js'
+import type { Stmt } from '../../ir/kernel.js'
+import { freshName } from '../../ir/names.js'
+import { Reported } from '../diagnostics/refusals.js'
 
 export type FunctionNode = ArrowFunction | FunctionDeclaration
 
@@ -69,7 +69,7 @@ export interface Place {
   readonly level: Level
   /** The loop over the row of an element that is computed for every element. */
   readonly loop?: { readonly index: string; readonly length: Expr }
-  /** Conditions that hold here (guards.ts). */
+  /** Conditions that hold here (types/guards.ts). */
   readonly guards?: readonly { readonly condition: Expr; readonly holds: boolean }[]
 }
 

@@ -12,10 +12,10 @@ import {
   type Symbol as TsSymbol,
   type ts,
 } from 'ts-morph'
-import { quote, reject } from './diagnostics/reject.js'
-import { nameOf } from './diagnostics/statements.js'
+import { quote, reject } from '../diagnostics/reject.js'
+import { nameOf } from '../diagnostics/statements.js'
 import { type FactoryScope, inFactory, noFactory } from './factory_scope.js'
-import { type Declarators, declares, follow, staticFields } from './static.js'
+import { type Declarators, declares, follow, staticFields } from './literals.js'
 
 type Factory = ArrowFunction | FunctionDeclaration
 
