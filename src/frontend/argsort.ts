@@ -8,8 +8,8 @@ import type { Facts } from '../ir/facts/facts.js'
 import type { Kernel } from '../ir/kernel.js'
 import { quote, reject } from './diagnostics/reject.js'
 import { expectRow, expectRowLevel, loop } from './rows.js'
-import { argumentAt, asIndex } from './scalars.js'
 import { describe, type Lowering, type Place, scalar, type Value } from './static/values.js'
+import { argumentAt, asIndex } from './types/scalars.js'
 
 const example = 'write argsort(1024, n, (c) => x(m, c)), where rows have at most 1024 elements'
 

@@ -11,10 +11,10 @@ import { quote, reject } from './diagnostics/reject.js'
 import { carriesRows, foldRows } from './fold_rows.js'
 import { closeStep, lastOf } from './fold_step.js'
 import { expectRowLevel } from './rows.js'
-import { argumentAt, asIndex, asScalar } from './scalars.js'
 import { follow } from './static/literals.js'
 import { readBrand } from './static/resolve.js'
 import { describe, type Lowering, type Place, scalar, type Value, type ValueOf } from './static/values.js'
+import { argumentAt, asIndex, asScalar } from './types/scalars.js'
 
 const example = 'write fold(n, { h: 0 }, ({ h }, t) => ({ h: ... }))'
 

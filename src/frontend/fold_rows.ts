@@ -11,8 +11,8 @@ import { substitute } from '../ir/walk.js'
 import { reject } from './diagnostics/reject.js'
 import { floatOf, isRow, madeBy, partOf, type Step, withoutCopies } from './fold_rows_step.js'
 import { loop } from './rows.js'
-import { argumentAt, asScalar } from './scalars.js'
 import { type Lowering, type Place, scalar, type Value, type ValueOf } from './static/values.js'
+import { argumentAt, asScalar } from './types/scalars.js'
 
 /** True if a fold starts with a row. */
 export const carriesRows = (start: Value): start is ValueOf<'record'> =>

@@ -7,8 +7,8 @@ import { sameExpr } from '../ir/expr_hash.js'
 import type { Stmt } from '../ir/kernel.js'
 import { reject } from './diagnostics/reject.js'
 import { placeRow } from './rows.js'
-import { asScalar } from './scalars.js'
 import { describe, type Lowering, type Place, scalar, type Value, type ValueOf } from './static/values.js'
+import { asScalar } from './types/scalars.js'
 
 type RowValue = ValueOf<'row'> | ValueOf<'pendingRow'>
 

@@ -11,9 +11,9 @@ import { verifyLayout } from '../ir/verify.js'
 import { Refusals } from './diagnostics/refusals.js'
 import { quote, reject } from './diagnostics/reject.js'
 import { lowering } from './lowering.js'
-import { asScalar } from './scalars.js'
 import { staticFields, staticString, staticStrings } from './static/literals.js'
 import { describe, innerScope, scalar, type Value } from './static/values.js'
+import { asScalar } from './types/scalars.js'
 
 const record = (names: readonly string[], make: (name: string) => Expr, node: Node): Value => ({
   kind: 'record',

@@ -9,10 +9,10 @@ import { brokenLaw, type MonoidField, type UserMonoid } from '../ir/user_monoid.
 import { freeNames } from '../ir/walk.js'
 import { quote, reject } from './diagnostics/reject.js'
 import { expectRowLevel } from './rows.js'
-import { argumentAt, asIndex, asScalar } from './scalars.js'
 import { checkFloat, follow, staticFields, staticNumber } from './static/literals.js'
 import { readBrand } from './static/resolve.js'
 import { describe, innerScope, type Lowering, type Place, scalar, type Value, type ValueOf } from './static/values.js'
+import { argumentAt, asIndex, asScalar } from './types/scalars.js'
 
 const example = 'write const linear = monoid({ identity: { a: 1, b: 0 }, combine: (x, y) => ({ ... }) }) at module level'
 

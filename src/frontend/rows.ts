@@ -10,11 +10,11 @@ import type { ScalarType } from '../ir/dtype.js'
 import type { Expr } from '../ir/expr.js'
 import { type MonoidName, monoid } from '../ir/monoids.js'
 import { substitute } from '../ir/walk.js'
-import { asInteger } from './conditions.js'
 import { quote, reject } from './diagnostics/reject.js'
 import { followOrder, refuseInOrder } from './in_order.js'
-import { argumentAt, asIndex, asScalar, mismatchHints, nameHistogram } from './scalars.js'
 import { describe, type Lowering, type Place, scalar, type Value, type ValueOf } from './static/values.js'
+import { asInteger } from './types/conditions.js'
+import { argumentAt, asIndex, asScalar, mismatchHints, nameHistogram } from './types/scalars.js'
 
 /** Evaluates `of` at a fresh loop index: the element of a row, a reduction or an output. */
 export function loop(

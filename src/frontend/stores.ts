@@ -5,11 +5,11 @@ import { type DType, dtypeInfo, type ScalarType } from '../ir/dtype.js'
 import type { Expr } from '../ir/expr.js'
 import type { Stmt, TensorParam } from '../ir/kernel.js'
 import { storedExpr } from '../ir/store.js'
-import { storedCondition } from './conditions.js'
 import { quote, reject } from './diagnostics/reject.js'
 import { loop } from './rows.js'
 import type { Signature } from './signature.js'
 import { describe, type Lowering, type Place, scalar, type Value, type ValueOf } from './static/values.js'
+import { storedCondition } from './types/conditions.js'
 
 /** Scalar type that a body reads from a tensor and stores into it. */
 export const scalarOf = ({ dtype }: TensorParam, types: Signature['types']): ScalarType => {

@@ -9,10 +9,10 @@ import { rankedCounts } from '../ir/top_k.js'
 import { freeNames } from '../ir/walk.js'
 import { quote, reject } from './diagnostics/reject.js'
 import { expectRow, expectRowLevel, loop } from './rows.js'
-import { argumentAt, asIndex } from './scalars.js'
 import { describe, type Lowering, type Place, scalar, type Value } from './static/values.js'
 import { checkCount, rankInElement, rankingLoop } from './top_k_element.js'
 import { rankBySorting } from './top_k_sorted.js'
+import { argumentAt, asIndex } from './types/scalars.js'
 
 const example = 'write topK(k, n, (c) => x(m, c))'
 

@@ -9,8 +9,8 @@ import type { Expr } from '../ir/expr.js'
 import { substitute } from '../ir/walk.js'
 import { quote, reject } from './diagnostics/reject.js'
 import { refuseInOrder } from './in_order.js'
-import { argumentAt } from './scalars.js'
 import type { Lowering } from './static/values.js'
+import { argumentAt } from './types/scalars.js'
 
 /** Arguments of a topK, and the names of its rows. */
 interface Ranked {

@@ -2,8 +2,8 @@
  * Guards: conditions that hold where an expression is evaluated, in the branches of `?:` and to the right of `&&` and `||`. An index of another
  * dimension may be used where a condition keeps it below the dimension that it indexes, `c < e ? angle(t, c) : 0`. Used when an index is checked.
  */
-import type { Expr } from '../ir/expr.js'
-import type { Lowering, Place } from './static/values.js'
+import type { Expr } from '../../ir/expr.js'
+import type { Lowering, Place } from '../static/values.js'
 
 /** A condition, and whether it holds. */
 export interface Guard {

@@ -3,14 +3,14 @@
  * booleans are distinguished, and an index is checked against the dimension it runs over.
  */
 import { Node } from 'ts-morph'
-import { call, constant, tryCall } from '../ir/build.js'
-import type { ScalarType } from '../ir/dtype.js'
-import type { Expr } from '../ir/expr.js'
-import { type IntrinsicName, intrinsic } from '../ir/intrinsics.js'
-import { simplifyExpr } from '../ir/simplify.js'
-import { quote, reject } from './diagnostics/reject.js'
+import { call, constant, tryCall } from '../../ir/build.js'
+import type { ScalarType } from '../../ir/dtype.js'
+import type { Expr } from '../../ir/expr.js'
+import { type IntrinsicName, intrinsic } from '../../ir/intrinsics.js'
+import { simplifyExpr } from '../../ir/simplify.js'
+import { quote, reject } from '../diagnostics/reject.js'
+import { describe, type Lowering, type Place, scalar, usable, type Value } from '../static/values.js'
 import { isGuarded } from './guards.js'
-import { describe, type Lowering, type Place, scalar, usable, type Value } from './static/values.js'
 
 /** Node of an argument; the node itself if it is not a call. */
 export const argumentAt = (node: Node, at: number): Node =>

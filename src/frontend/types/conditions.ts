@@ -1,6 +1,6 @@
 /** Conditions stored in memory, in `bool` tensors and in rows: the IR stores integers there, 1 for true and 0 for false. */
-import { call, i32 } from '../ir/build.js'
-import type { Expr } from '../ir/expr.js'
+import { call, i32 } from '../../ir/build.js'
+import type { Expr } from '../../ir/expr.js'
 
 /** A condition as its stored integer. */
 export const asInteger = (condition: Expr): Expr => call('select', condition, i32(1), i32(0))
