@@ -10,8 +10,8 @@ import { freeNames, substitute } from '../ir/walk.js'
 import { type Refusals, Reported } from './diagnostics/refusals.js'
 import { reject } from './diagnostics/reject.js'
 import { lowering } from './lowering.js'
-import { rowAxes } from './row_axes.js'
-import type { Signature, SpanOf } from './signature.js'
+import { rowAxes } from './signature/row_axes.js'
+import type { Signature, SpanOf } from './signature/signature.js'
 import {
   describe,
   innerScope,

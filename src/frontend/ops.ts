@@ -9,14 +9,14 @@ import { oversize } from '../ir/size.js'
 import { placeUpdates, UpdateConflict } from '../ir/update.js'
 import { verifyKernel } from '../ir/verify.js'
 import { stmtExprs, visitKernel } from '../ir/walk.js'
-import { inAccuracy } from './accuracy.js'
 import { checkTeams, sortedDims } from './argsort.js'
-import { withoutAuxiliary } from './auxiliary_dims.js'
 import { lowerBody } from './bodies.js'
 import { Refusals } from './diagnostics/refusals.js'
 import { reject } from './diagnostics/reject.js'
 import { checkSteps } from './fold_rows_checks.js'
-import { readSignature, type Signature, type SignatureContext } from './signature.js'
+import { inAccuracy } from './signature/accuracy.js'
+import { withoutAuxiliary } from './signature/auxiliary_dims.js'
+import { readSignature, type Signature, type SignatureContext } from './signature/signature.js'
 
 /** Names that tensors and the body of a kernel use: dimensions, inputs, attributes and type parameters. */
 function usedBy(kernel: Kernel): ReadonlySet<string> {

@@ -13,7 +13,7 @@ import { type Diagnostic, printDiagnostic, reject, toDiagnostic } from './diagno
 import { lowerLayout } from './layouts.js'
 import { lowerOp } from './ops.js'
 import { failureHint, findDeclarators, guarded, type SpecProject, standardFiles } from './project.js'
-import type { SignatureContext } from './signature.js'
+import type { SignatureContext } from './signature/signature.js'
 import type { Declarators } from './static/literals.js'
 import { type Rejected, syntaxErrors, typeErrors } from './type_errors.js'
 

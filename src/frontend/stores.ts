@@ -7,7 +7,7 @@ import type { Stmt, TensorParam } from '../ir/kernel.js'
 import { storedExpr } from '../ir/store.js'
 import { quote, reject } from './diagnostics/reject.js'
 import { loop } from './rows.js'
-import type { Signature } from './signature.js'
+import type { Signature } from './signature/signature.js'
 import { describe, type Lowering, type Place, scalar, type Value, type ValueOf } from './static/values.js'
 import { storedCondition } from './types/conditions.js'
 

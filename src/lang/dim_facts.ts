@@ -1,6 +1,6 @@
 /**
  * Facts of dimensions that an op states, for runs from Node. They are stored by body, so that an op that is taken apart and put together
- * again retains them. src/frontend/facts.ts reads the same facts for the compiler.
+ * again retains them. src/frontend/signature/facts.ts reads the same facts for the compiler.
  */
 import type { ExtentFact } from '../ir/facts/facts.js'
 import { parseSize } from '../ir/facts/size_text.js'

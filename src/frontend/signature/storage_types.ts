@@ -1,11 +1,11 @@
 /** Storage types of op signatures: the choices of type parameters, and the types that tensors name. An unknown type is refused at its location. */
 import type { Node } from 'ts-morph'
-import { type DType, dtypeInfo, dtypes, isDType } from '../ir/dtype.js'
-import { getOwn } from '../ir/get_own.js'
-import type { DTypeRef } from '../ir/kernel.js'
-import type { Refusals } from './diagnostics/refusals.js'
-import { reject } from './diagnostics/reject.js'
-import { type Field, staticFields, staticString, staticStrings } from './static/literals.js'
+import { type DType, dtypeInfo, dtypes, isDType } from '../../ir/dtype.js'
+import { getOwn } from '../../ir/get_own.js'
+import type { DTypeRef } from '../../ir/kernel.js'
+import type { Refusals } from '../diagnostics/refusals.js'
+import { reject } from '../diagnostics/reject.js'
+import { type Field, staticFields, staticString, staticStrings } from '../static/literals.js'
 
 /** The storage types of each type parameter. */
 export type Types = Record<string, readonly DType[]>

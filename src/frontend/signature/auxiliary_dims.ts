@@ -2,8 +2,8 @@
  * Dimensions that only facts name: `n: '4*u'` states that 4 divides n, and `k: '2*u'` in addition that k is half of n. No kernel has them; their
  * facts are rewritten as facts of dimensions that tensors or the body have.
  */
-import { type Count, type Domain, type ExtentFact, type Facts, namesOf } from '../ir/facts/facts.js'
-import { factorOf } from '../ir/facts/multiples.js'
+import { type Count, type Domain, type ExtentFact, type Facts, namesOf } from '../../ir/facts/facts.js'
+import { factorOf } from '../../ir/facts/multiples.js'
 
 type DimFacts = Facts['dims']
 

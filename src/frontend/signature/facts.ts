@@ -1,13 +1,13 @@
 /**
  * Lowers facts of an op from its declaration (src/lang/facts.ts) to the IR and checks them against the signature: the subject of a fact and
- * all names in it must be declared. The body implies further facts (ops.ts).
+ * all names in it must be declared. The body implies further facts (lower/ops.ts).
  */
 import { Node } from 'ts-morph'
-import { type Count, type Domain, type ExtentFact, errorClasses, type Facts, namesOf, packedRoles } from '../ir/facts/facts.js'
-import { parseSize } from '../ir/facts/size_text.js'
-import type { AttrParam, TensorParam } from '../ir/kernel.js'
-import { reject } from './diagnostics/reject.js'
-import { type Field, follow, staticFields, staticNumber, staticNumbers, staticString } from './static/literals.js'
+import { type Count, type Domain, type ExtentFact, errorClasses, type Facts, namesOf, packedRoles } from '../../ir/facts/facts.js'
+import { parseSize } from '../../ir/facts/size_text.js'
+import type { AttrParam, TensorParam } from '../../ir/kernel.js'
+import { reject } from '../diagnostics/reject.js'
+import { type Field, follow, staticFields, staticNumber, staticNumbers, staticString } from '../static/literals.js'
 
 /** The parts of a signature that facts may name. */
 interface Declared {

@@ -1,10 +1,10 @@
 /** The row axes of an op: the leading dimensions that its outputs share, one per row index of its body. */
 import { Node } from 'ts-morph'
-import type { RowAxis } from '../ir/kernel.js'
-import { reject } from './diagnostics/reject.js'
+import type { RowAxis } from '../../ir/kernel.js'
+import { reject } from '../diagnostics/reject.js'
+import { readBrand } from '../static/resolve.js'
+import type { Lowering, ValueOf } from '../static/values.js'
 import type { Signature } from './signature.js'
-import { readBrand } from './static/resolve.js'
-import type { Lowering, ValueOf } from './static/values.js'
 
 /** Explains that a recurrence over rows does not fill an output with a row per step. */
 const leavesLast = ', and stores a number or a row with them: of a row that a fold carries only the last is left'

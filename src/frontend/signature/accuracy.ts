@@ -1,10 +1,10 @@
 /** The accuracy that an op asks for: `fast` for the fast form of every operation that has one, `exact` for none. */
-import type { Expr, Form } from '../ir/expr.js'
-import { hasForms } from '../ir/forms.js'
-import type { Kernel, Stmt } from '../ir/kernel.js'
-import { mapStmt, rewrite } from '../ir/walk.js'
-import { reject } from './diagnostics/reject.js'
-import { type Field, staticString } from './static/literals.js'
+import type { Expr, Form } from '../../ir/expr.js'
+import { hasForms } from '../../ir/forms.js'
+import type { Kernel, Stmt } from '../../ir/kernel.js'
+import { mapStmt, rewrite } from '../../ir/walk.js'
+import { reject } from '../diagnostics/reject.js'
+import { type Field, staticString } from '../static/literals.js'
 
 /** Reads `accuracy: 'fast'`; undefined if the op leaves the choice to the compiler. */
 export function readAccuracy(field: Field | undefined): Form | undefined {

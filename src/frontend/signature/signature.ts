@@ -1,16 +1,14 @@
 /** Lowers op signatures to IR: dimensions, storage types, tensors with their layouts, attributes. Each name is declared exactly once. */
 import type { CallExpression, Node } from 'ts-morph'
-import type { DType } from '../ir/dtype.js'
-import type { Form } from '../ir/expr.js'
-import type { Facts } from '../ir/facts/facts.js'
-import { inherited, isInherited } from '../ir/get_own.js'
-import type { AttrParam, SourceSpan, TensorParam } from '../ir/kernel.js'
-import { type Layout, rowMajor } from '../ir/layout.js'
-import { kernelName } from '../ir/op_name.js'
-import { readAccuracy } from './accuracy.js'
-import type { Refusals } from './diagnostics/refusals.js'
-import { quote, reject } from './diagnostics/reject.js'
-import { readFacts } from './facts.js'
+import type { DType } from '../../ir/dtype.js'
+import type { Form } from '../../ir/expr.js'
+import type { Facts } from '../../ir/facts/facts.js'
+import { inherited, isInherited } from '../../ir/get_own.js'
+import type { AttrParam, SourceSpan, TensorParam } from '../../ir/kernel.js'
+import { type Layout, rowMajor } from '../../ir/layout.js'
+import { kernelName } from '../../ir/op_name.js'
+import type { Refusals } from '../diagnostics/refusals.js'
+import { quote, reject } from '../diagnostics/reject.js'
 import {
   type Declarators,
   declares,
@@ -20,7 +18,9 @@ import {
   staticFields,
   staticString,
   staticStrings,
-} from './static/literals.js'
+} from '../static/literals.js'
+import { readAccuracy } from './accuracy.js'
+import { readFacts } from './facts.js'
 import { readDType, readTypes, type Types } from './storage_types.js'
 
 export interface Signature {
