@@ -8,9 +8,9 @@ import { longestCarried, mostCarried, type StateField } from '../ir/constructs/f
 import type { Expr } from '../ir/expr.js'
 import { sameExpr } from '../ir/expr_hash.js'
 import { substitute } from '../ir/walk.js'
+import { loop } from './constructs/rows.js'
 import { reject } from './diagnostics/reject.js'
 import { floatOf, isRow, madeBy, partOf, type Step, withoutCopies } from './fold_rows_step.js'
-import { loop } from './rows.js'
 import { type Lowering, type Place, scalar, type Value, type ValueOf } from './static/values.js'
 import { argumentAt, asScalar } from './types/scalars.js'
 

@@ -14,10 +14,10 @@ import {
   type VariableDeclaration,
 } from 'ts-morph'
 import type { Expr } from '../ir/expr.js'
+import { placeHistogram, placeRow } from './constructs/rows.js'
 import { Reported } from './diagnostics/refusals.js'
 import { quote, reject } from './diagnostics/reject.js'
 import { followsFromVariable, refuseStatement, refuseVariable, returnsSomewhere } from './diagnostics/statements.js'
-import { placeHistogram, placeRow } from './rows.js'
 import {
   describe,
   type FunctionNode,

@@ -3,16 +3,16 @@
  * definition; the monoid laws are checked at each use, on elements that the body produces.
  */
 import { Node } from 'ts-morph'
-import { coerce, local } from '../ir/build.js'
-import type { Expr } from '../ir/expr.js'
-import { brokenLaw, type MonoidField, type UserMonoid } from '../ir/user_monoid.js'
-import { freeNames } from '../ir/walk.js'
-import { quote, reject } from './diagnostics/reject.js'
+import { coerce, local } from '../../ir/build.js'
+import type { Expr } from '../../ir/expr.js'
+import { brokenLaw, type MonoidField, type UserMonoid } from '../../ir/user_monoid.js'
+import { freeNames } from '../../ir/walk.js'
+import { quote, reject } from '../diagnostics/reject.js'
+import { checkFloat, follow, staticFields, staticNumber } from '../static/literals.js'
+import { readBrand } from '../static/resolve.js'
+import { describe, innerScope, type Lowering, type Place, scalar, type Value, type ValueOf } from '../static/values.js'
+import { argumentAt, asIndex, asScalar } from '../types/scalars.js'
 import { expectRowLevel } from './rows.js'
-import { checkFloat, follow, staticFields, staticNumber } from './static/literals.js'
-import { readBrand } from './static/resolve.js'
-import { describe, innerScope, type Lowering, type Place, scalar, type Value, type ValueOf } from './static/values.js'
-import { argumentAt, asIndex, asScalar } from './types/scalars.js'
 
 const example = 'write const linear = monoid({ identity: { a: 1, b: 0 }, combine: (x, y) => ({ ... }) }) at module level'
 

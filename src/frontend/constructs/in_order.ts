@@ -3,12 +3,12 @@
  * these is available only in the loop that computes them, at the loop's index.
  */
 import { Node } from 'ts-morph'
-import type { Expr } from '../ir/expr.js'
-import { sameExpr } from '../ir/expr_hash.js'
-import { visit } from '../ir/walk.js'
-import { quote, reject } from './diagnostics/reject.js'
-import type { InOrder, Lowering, ValueOf } from './static/values.js'
-import { argumentAt } from './types/scalars.js'
+import type { Expr } from '../../ir/expr.js'
+import { sameExpr } from '../../ir/expr_hash.js'
+import { visit } from '../../ir/walk.js'
+import { quote, reject } from '../diagnostics/reject.js'
+import type { InOrder, Lowering, ValueOf } from '../static/values.js'
+import { argumentAt } from '../types/scalars.js'
 
 /** The first row computed in order that a value reads; undefined if there is none. */
 export function inOrderIn(value: Expr, { inOrder }: Lowering): InOrder | undefined {

@@ -3,16 +3,16 @@
  * more of them than a warp holds are the first elements of a sorted row.
  */
 import type { Node } from 'ts-morph'
-import { longestSorted } from '../ir/argsort.js'
-import type { Expr } from '../ir/expr.js'
-import { rankedCounts } from '../ir/top_k.js'
-import { freeNames } from '../ir/walk.js'
-import { quote, reject } from './diagnostics/reject.js'
+import { longestSorted } from '../../ir/argsort.js'
+import type { Expr } from '../../ir/expr.js'
+import { rankedCounts } from '../../ir/top_k.js'
+import { freeNames } from '../../ir/walk.js'
+import { quote, reject } from '../diagnostics/reject.js'
+import { describe, type Lowering, type Place, scalar, type Value } from '../static/values.js'
+import { argumentAt, asIndex } from '../types/scalars.js'
 import { expectRow, expectRowLevel, loop } from './rows.js'
-import { describe, type Lowering, type Place, scalar, type Value } from './static/values.js'
 import { checkCount, rankInElement, rankingLoop } from './top_k_element.js'
 import { rankBySorting } from './top_k_sorted.js'
-import { argumentAt, asIndex } from './types/scalars.js'
 
 const example = 'write topK(k, n, (c) => x(m, c))'
 

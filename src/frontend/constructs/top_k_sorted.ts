@@ -3,14 +3,14 @@
  * order, equal elements stay in the order of their indices, and NaN comes last, where the ranking ends.
  */
 import type { Node } from 'ts-morph'
-import { longestSorted } from '../ir/argsort.js'
-import { call, f32, i32, index as indexVar } from '../ir/build.js'
-import type { Expr } from '../ir/expr.js'
-import { substitute } from '../ir/walk.js'
-import { quote, reject } from './diagnostics/reject.js'
+import { longestSorted } from '../../ir/argsort.js'
+import { call, f32, i32, index as indexVar } from '../../ir/build.js'
+import type { Expr } from '../../ir/expr.js'
+import { substitute } from '../../ir/walk.js'
+import { quote, reject } from '../diagnostics/reject.js'
+import type { Lowering } from '../static/values.js'
+import { argumentAt } from '../types/scalars.js'
 import { refuseInOrder } from './in_order.js'
-import type { Lowering } from './static/values.js'
-import { argumentAt } from './types/scalars.js'
 
 /** Arguments of a topK, and the names of its rows. */
 interface Ranked {

@@ -3,18 +3,18 @@
  * inside an element, reductions become serial ones.
  */
 import type { Node } from 'ts-morph'
-import { coerce } from '../ir/build.js'
-import { mostBins } from '../ir/constructs/counts.js'
-import { isShort } from '../ir/constructs/row.js'
-import type { ScalarType } from '../ir/dtype.js'
-import type { Expr } from '../ir/expr.js'
-import { type MonoidName, monoid } from '../ir/monoids.js'
-import { substitute } from '../ir/walk.js'
-import { quote, reject } from './diagnostics/reject.js'
+import { coerce } from '../../ir/build.js'
+import { mostBins } from '../../ir/constructs/counts.js'
+import { isShort } from '../../ir/constructs/row.js'
+import type { ScalarType } from '../../ir/dtype.js'
+import type { Expr } from '../../ir/expr.js'
+import { type MonoidName, monoid } from '../../ir/monoids.js'
+import { substitute } from '../../ir/walk.js'
+import { quote, reject } from '../diagnostics/reject.js'
+import { describe, type Lowering, type Place, scalar, type Value, type ValueOf } from '../static/values.js'
+import { asInteger } from '../types/conditions.js'
+import { argumentAt, asIndex, asScalar, mismatchHints, nameHistogram } from '../types/scalars.js'
 import { followOrder, refuseInOrder } from './in_order.js'
-import { describe, type Lowering, type Place, scalar, type Value, type ValueOf } from './static/values.js'
-import { asInteger } from './types/conditions.js'
-import { argumentAt, asIndex, asScalar, mismatchHints, nameHistogram } from './types/scalars.js'
 
 /** Evaluates `of` at a fresh loop index: the element of a row, a reduction or an output. */
 export function loop(

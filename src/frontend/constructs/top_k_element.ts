@@ -4,12 +4,12 @@
  * next rank reads them. A few are cheap this way; more are ranked by a warp, in an op whose row indices name the group.
  */
 import type { Node } from 'ts-morph'
-import { call, f32, i32, index as indexVar } from '../ir/build.js'
-import type { Expr } from '../ir/expr.js'
-import { substitute } from '../ir/walk.js'
-import { quote, reject } from './diagnostics/reject.js'
+import { call, f32, i32, index as indexVar } from '../../ir/build.js'
+import type { Expr } from '../../ir/expr.js'
+import { substitute } from '../../ir/walk.js'
+import { quote, reject } from '../diagnostics/reject.js'
+import type { Lowering, Place, Value } from '../static/values.js'
 import { refuseInOrder } from './in_order.js'
-import type { Lowering, Place, Value } from './static/values.js'
 
 /** Most elements that a single thread ranks. */
 const most = 8
