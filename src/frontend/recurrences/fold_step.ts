@@ -4,13 +4,13 @@
  * body calls `fold`.
  */
 import type { Node } from 'ts-morph'
-import { call, constant, i32, local } from '../ir/build.js'
-import type { Expr, ExprOf } from '../ir/expr.js'
-import { hashOf } from '../ir/expr_hash.js'
-import { printExpr } from '../ir/print.js'
-import { mapOperands, operands, visit, visitUp } from '../ir/walk.js'
-import { reject } from './diagnostics/reject.js'
-import type { Lowering } from './static/values.js'
+import { call, constant, i32, local } from '../../ir/build.js'
+import type { Expr, ExprOf } from '../../ir/expr.js'
+import { hashOf } from '../../ir/expr_hash.js'
+import { printExpr } from '../../ir/print.js'
+import { mapOperands, operands, visit, visitUp } from '../../ir/walk.js'
+import { reject } from '../diagnostics/reject.js'
+import type { Lowering } from '../static/values.js'
 
 export interface Closed {
   readonly taken: readonly Expr[]

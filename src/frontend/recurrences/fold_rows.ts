@@ -3,16 +3,16 @@
  * statement, whose step consists of the statements that its function emits: scalars, reductions and rows over the elements of the carried rows.
  */
 import type { Node } from 'ts-morph'
-import { index as indexVar, local } from '../ir/build.js'
-import { longestCarried, mostCarried, type StateField } from '../ir/constructs/fold_state.js'
-import type { Expr } from '../ir/expr.js'
-import { sameExpr } from '../ir/expr_hash.js'
-import { substitute } from '../ir/walk.js'
-import { loop } from './constructs/rows.js'
-import { reject } from './diagnostics/reject.js'
+import { index as indexVar, local } from '../../ir/build.js'
+import { longestCarried, mostCarried, type StateField } from '../../ir/constructs/fold_state.js'
+import type { Expr } from '../../ir/expr.js'
+import { sameExpr } from '../../ir/expr_hash.js'
+import { substitute } from '../../ir/walk.js'
+import { loop } from '../constructs/rows.js'
+import { reject } from '../diagnostics/reject.js'
+import { type Lowering, type Place, scalar, type Value, type ValueOf } from '../static/values.js'
+import { argumentAt, asScalar } from '../types/scalars.js'
 import { floatOf, isRow, madeBy, partOf, type Step, withoutCopies } from './fold_rows_step.js'
-import { type Lowering, type Place, scalar, type Value, type ValueOf } from './static/values.js'
-import { argumentAt, asScalar } from './types/scalars.js'
 
 /** True if a fold starts with a row. */
 export const carriesRows = (start: Value): start is ValueOf<'record'> =>

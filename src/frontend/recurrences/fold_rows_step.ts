@@ -1,14 +1,14 @@
 /** The step of a recurrence that carries rows: the results of its function for each field, and its statements over the elements of the carried rows. */
 import type { Node } from 'ts-morph'
-import { coerce } from '../ir/build.js'
-import type { StateField, StepPart } from '../ir/constructs/fold_state.js'
-import type { Expr } from '../ir/expr.js'
-import { sameExpr } from '../ir/expr_hash.js'
-import type { Stmt } from '../ir/kernel.js'
-import { placeRow } from './constructs/rows.js'
-import { reject } from './diagnostics/reject.js'
-import { describe, type Lowering, type Place, scalar, type Value, type ValueOf } from './static/values.js'
-import { asScalar } from './types/scalars.js'
+import { coerce } from '../../ir/build.js'
+import type { StateField, StepPart } from '../../ir/constructs/fold_state.js'
+import type { Expr } from '../../ir/expr.js'
+import { sameExpr } from '../../ir/expr_hash.js'
+import type { Stmt } from '../../ir/kernel.js'
+import { placeRow } from '../constructs/rows.js'
+import { reject } from '../diagnostics/reject.js'
+import { describe, type Lowering, type Place, scalar, type Value, type ValueOf } from '../static/values.js'
+import { asScalar } from '../types/scalars.js'
 
 type RowValue = ValueOf<'row'> | ValueOf<'pendingRow'>
 

@@ -1,9 +1,9 @@
 /** Restrictions of ops that carry rows from step to step: constructs they cannot combine with, and rows that steps and later statements cannot read. */
 import type { Node } from 'ts-morph'
-import { type FoldState, mostCarried, stepRows } from '../ir/constructs/fold_state.js'
-import type { Kernel, Stmt } from '../ir/kernel.js'
-import { stmtExprs, visit } from '../ir/walk.js'
-import { reject } from './diagnostics/reject.js'
+import { type FoldState, mostCarried, stepRows } from '../../ir/constructs/fold_state.js'
+import type { Kernel, Stmt } from '../../ir/kernel.js'
+import { stmtExprs, visit } from '../../ir/walk.js'
+import { reject } from '../diagnostics/reject.js'
 import { isAt, madeOf } from './fold_rows_step.js'
 
 /** Refuses reads that steps cannot perform, and unsupported uses of their results. */

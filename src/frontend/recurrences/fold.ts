@@ -3,18 +3,18 @@
  * the last element of each.
  */
 import { Node } from 'ts-morph'
-import { call, coerce, i32, local } from '../ir/build.js'
-import type { Expr } from '../ir/expr.js'
-import { hashOf } from '../ir/expr_hash.js'
-import { substitute } from '../ir/walk.js'
-import { expectRowLevel } from './constructs/rows.js'
-import { quote, reject } from './diagnostics/reject.js'
+import { call, coerce, i32, local } from '../../ir/build.js'
+import type { Expr } from '../../ir/expr.js'
+import { hashOf } from '../../ir/expr_hash.js'
+import { substitute } from '../../ir/walk.js'
+import { expectRowLevel } from '../constructs/rows.js'
+import { quote, reject } from '../diagnostics/reject.js'
+import { follow } from '../static/literals.js'
+import { readBrand } from '../static/resolve.js'
+import { describe, type Lowering, type Place, scalar, type Value, type ValueOf } from '../static/values.js'
+import { argumentAt, asIndex, asScalar } from '../types/scalars.js'
 import { carriesRows, foldRows } from './fold_rows.js'
 import { closeStep, lastOf } from './fold_step.js'
-import { follow } from './static/literals.js'
-import { readBrand } from './static/resolve.js'
-import { describe, type Lowering, type Place, scalar, type Value, type ValueOf } from './static/values.js'
-import { argumentAt, asIndex, asScalar } from './types/scalars.js'
 
 const example = 'write fold(n, { h: 0 }, ({ h }, t) => ({ h: ... }))'
 
