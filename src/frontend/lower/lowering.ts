@@ -1,14 +1,14 @@
 /** Assembles the lowering of one declaration from its parts, and enforces the size limits of a body. */
 import type { Node } from 'ts-morph'
-import { writtenAt } from '../ir/expr.js'
-import type { SourceSpan, Stmt } from '../ir/kernel.js'
-import { limits } from '../ir/size.js'
+import { writtenAt } from '../../ir/expr.js'
+import type { SourceSpan, Stmt } from '../../ir/kernel.js'
+import { limits } from '../../ir/size.js'
+import { nestingHint } from '../diagnostics/nesting.js'
+import type { Refusals } from '../diagnostics/refusals.js'
+import { reject } from '../diagnostics/reject.js'
+import { type Lowering, uniqueNames } from '../static/values.js'
 import { callValue } from './calls.js'
-import { nestingHint } from './diagnostics/nesting.js'
-import type { Refusals } from './diagnostics/refusals.js'
-import { reject } from './diagnostics/reject.js'
 import { evaluate } from './expressions.js'
-import { type Lowering, uniqueNames } from './static/values.js'
 
 /** Refuses too many expressions, and too deeply nested ones. @param path nodes being evaluated, outermost first */
 function checkSize(expressions: number, path: readonly Node[], root: Node): void {

@@ -1,15 +1,15 @@
 /** Stores of a body's outputs: the statement of each, with its value checked against the output's shape and storage type. */
 import type { Node } from 'ts-morph'
-import { coerce, dim } from '../ir/build.js'
-import { type DType, dtypeInfo, type ScalarType } from '../ir/dtype.js'
-import type { Expr } from '../ir/expr.js'
-import type { Stmt, TensorParam } from '../ir/kernel.js'
-import { storedExpr } from '../ir/store.js'
-import { loop } from './constructs/rows.js'
-import { quote, reject } from './diagnostics/reject.js'
-import type { Signature } from './signature/signature.js'
-import { describe, type Lowering, type Place, scalar, type Value, type ValueOf } from './static/values.js'
-import { storedCondition } from './types/conditions.js'
+import { coerce, dim } from '../../ir/build.js'
+import { type DType, dtypeInfo, type ScalarType } from '../../ir/dtype.js'
+import type { Expr } from '../../ir/expr.js'
+import type { Stmt, TensorParam } from '../../ir/kernel.js'
+import { storedExpr } from '../../ir/store.js'
+import { loop } from '../constructs/rows.js'
+import { quote, reject } from '../diagnostics/reject.js'
+import type { Signature } from '../signature/signature.js'
+import { describe, type Lowering, type Place, scalar, type Value, type ValueOf } from '../static/values.js'
+import { storedCondition } from '../types/conditions.js'
 
 /** Scalar type that a body reads from a tensor and stores into it. */
 export const scalarOf = ({ dtype }: TensorParam, types: Signature['types']): ScalarType => {

@@ -2,9 +2,9 @@
  * Histograms that an author names and returns: counts that only one output reads are counted directly in that output, in as
  * many bins as it has, and take no shared memory. Runs when a body is lowered.
  */
-import type { Expr } from '../ir/expr.js'
-import type { Stmt, StmtOf } from '../ir/kernel.js'
-import { freeNames, stmtExprs } from '../ir/walk.js'
+import type { Expr } from '../../ir/expr.js'
+import type { Stmt, StmtOf } from '../../ir/kernel.js'
+import { freeNames, stmtExprs } from '../../ir/walk.js'
 
 /** @param plain the outputs that are stored as 32-bit integers */
 export function countWhereStored(body: readonly Stmt[], plain: ReadonlySet<string>): Stmt[] {

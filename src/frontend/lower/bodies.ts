@@ -3,15 +3,14 @@
  * stored. A body written element by element then becomes a row program like any other.
  */
 import { Node } from 'ts-morph'
-import { dim, index } from '../ir/build.js'
-import type { Expr } from '../ir/expr.js'
-import type { Kernel, RowAxis, Stmt, TensorParam } from '../ir/kernel.js'
-import { freeNames, substitute } from '../ir/walk.js'
-import { type Refusals, Reported } from './diagnostics/refusals.js'
-import { reject } from './diagnostics/reject.js'
-import { lowering } from './lowering.js'
-import { rowAxes } from './signature/row_axes.js'
-import type { Signature, SpanOf } from './signature/signature.js'
+import { dim, index } from '../../ir/build.js'
+import type { Expr } from '../../ir/expr.js'
+import type { Kernel, RowAxis, Stmt, TensorParam } from '../../ir/kernel.js'
+import { freeNames, substitute } from '../../ir/walk.js'
+import { type Refusals, Reported } from '../diagnostics/refusals.js'
+import { reject } from '../diagnostics/reject.js'
+import { rowAxes } from '../signature/row_axes.js'
+import type { Signature, SpanOf } from '../signature/signature.js'
 import {
   describe,
   innerScope,
@@ -22,7 +21,8 @@ import {
   usable,
   type Value,
   type ValueOf,
-} from './static/values.js'
+} from '../static/values.js'
+import { lowering } from './lowering.js'
 import { countWhereStored } from './stored_counts.js'
 import { scalarOf, storageOf, storeOf } from './stores.js'
 

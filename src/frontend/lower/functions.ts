@@ -13,11 +13,11 @@ import {
   SyntaxKind,
   type VariableDeclaration,
 } from 'ts-morph'
-import type { Expr } from '../ir/expr.js'
-import { placeHistogram, placeRow } from './constructs/rows.js'
-import { Reported } from './diagnostics/refusals.js'
-import { quote, reject } from './diagnostics/reject.js'
-import { followsFromVariable, refuseStatement, refuseVariable, returnsSomewhere } from './diagnostics/statements.js'
+import type { Expr } from '../../ir/expr.js'
+import { placeHistogram, placeRow } from '../constructs/rows.js'
+import { Reported } from '../diagnostics/refusals.js'
+import { quote, reject } from '../diagnostics/reject.js'
+import { followsFromVariable, refuseStatement, refuseVariable, returnsSomewhere } from '../diagnostics/statements.js'
 import {
   describe,
   type FunctionNode,
@@ -28,7 +28,7 @@ import {
   refused,
   type Value,
   type ValueOf,
-} from './static/values.js'
+} from '../static/values.js'
 
 const functionName = (node: FunctionNode): string => {
   if (Node.isFunctionDeclaration(node)) return node.getName() ?? 'default'

@@ -10,19 +10,19 @@ import {
   type ObjectLiteralExpression,
   SyntaxKind,
 } from 'ts-morph'
-import { constant } from '../ir/build.js'
-import type { Expr } from '../ir/expr.js'
-import { type IntrinsicName, intrinsic } from '../ir/intrinsics.js'
+import { constant } from '../../ir/build.js'
+import type { Expr } from '../../ir/expr.js'
+import { type IntrinsicName, intrinsic } from '../../ir/intrinsics.js'
+import { Reported } from '../diagnostics/refusals.js'
+import { quote, reject } from '../diagnostics/reject.js'
+import { refuseAssignment } from '../diagnostics/statements.js'
+import { checkFloat, literalNumber } from '../static/literals.js'
+import { resolveIdentifier, resolveProperty } from '../static/resolve.js'
+import { describe, type Lowering, lookUp, type Place, refused, scalar, type Value } from '../static/values.js'
+import { type Guard, guarded } from '../types/guards.js'
+import { applyIntrinsic, asScalar } from '../types/scalars.js'
 import { callValue } from './calls.js'
 import { refuseObjects } from './chosen.js'
-import { Reported } from './diagnostics/refusals.js'
-import { quote, reject } from './diagnostics/reject.js'
-import { refuseAssignment } from './diagnostics/statements.js'
-import { checkFloat, literalNumber } from './static/literals.js'
-import { resolveIdentifier, resolveProperty } from './static/resolve.js'
-import { describe, type Lowering, lookUp, type Place, refused, scalar, type Value } from './static/values.js'
-import { type Guard, guarded } from './types/guards.js'
-import { applyIntrinsic, asScalar } from './types/scalars.js'
 
 const operators: Partial<Readonly<Record<SyntaxKind, IntrinsicName>>> = {
   [SyntaxKind.PlusToken]: 'add',

@@ -1,7 +1,7 @@
 /** Conditionals choose between numbers. Objects are chosen field by field; the refusal spells this out. */
 import { type ConditionalExpression, Node } from 'ts-morph'
-import { quote, reject } from './diagnostics/reject.js'
-import type { Value } from './static/values.js'
+import { quote, reject } from '../diagnostics/reject.js'
+import type { Value } from '../static/values.js'
 
 /** Fields that a hint writes out; a body has few, and more would hide the pattern. */
 const shown = 3
