@@ -64,7 +64,7 @@ const required: Plugin = {
   resolveId: (source) => (source === 'ts-morph' ? { id: '\0ts-morph' } : null),
   load: (id) =>
     id === '\0ts-morph'
-      ? `import { tsMorph } from '${join(root, 'src', 'frontend', 'typescript.ts')}'
+      ? `import { tsMorph } from '${join(root, 'src', 'frontend', 'project', 'typescript.ts')}'
          export const { ModuleKind, ModuleResolutionKind, Node, Project, ScriptTarget, SyntaxKind, ts, VariableDeclarationKind } = tsMorph()`
       : null,
 }

@@ -20,8 +20,8 @@ import { makeScratch } from '../scratch.js'
 import { writing } from '../writing.js'
 import { listingModules } from './listing_modules.js'
 import { Places } from './places.js'
+import { tsMorph } from './project/typescript.js'
 import { SourceMaps } from './source_maps.js'
-import { tsMorph } from './typescript.js'
 
 export interface Declarations {
   /** Graphs by name, independent of the keys they are exported under. */

@@ -9,8 +9,8 @@ import { HeddleError, type Place, type Subject, together, type Written } from '.
 import type { GraphDecl } from '../lang/graph.js'
 import type { PlanDecl } from '../lang/plan.js'
 import { frameOf } from './diagnostics/reject.js'
+import { tsMorph } from './project/typescript.js'
 import type { SourceMaps } from './source_maps.js'
-import { tsMorph } from './typescript.js'
 
 interface Declared {
   readonly graphs: Readonly<Record<string, GraphDecl>>

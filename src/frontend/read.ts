@@ -14,7 +14,7 @@ import { refusalsOf } from './diagnostics/refusals.js'
 import { type Diagnostic, printDiagnostic } from './diagnostics/reject.js'
 import { lowerLayout } from './lower/layouts.js'
 import { lowerOp } from './lower/ops.js'
-import { findDeclarators, openProject, type SpecProject, specFiles } from './project.js'
+import { findDeclarators, openProject, type SpecProject, specFiles } from './project/project.js'
 import { readFiles } from './read_files.js'
 
 export interface ReadOptions {

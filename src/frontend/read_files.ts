@@ -12,10 +12,10 @@ import { refusalsOf } from './diagnostics/refusals.js'
 import { type Diagnostic, printDiagnostic, reject, toDiagnostic } from './diagnostics/reject.js'
 import { lowerLayout } from './lower/layouts.js'
 import { lowerOp } from './lower/ops.js'
-import { failureHint, findDeclarators, guarded, type SpecProject, standardFiles } from './project.js'
+import { failureHint, findDeclarators, guarded, type SpecProject, standardFiles } from './project/project.js'
+import { type Rejected, syntaxErrors, typeErrors } from './project/type_errors.js'
 import type { SignatureContext } from './signature/signature.js'
 import type { Declarators } from './static/literals.js'
-import { type Rejected, syntaxErrors, typeErrors } from './type_errors.js'
 
 const isFunctionLike = (node: Node): boolean => Node.isArrowFunction(node) || Node.isFunctionDeclaration(node)
 

@@ -19,7 +19,7 @@ import { openMemo } from '../memo.js'
 import type { Declared } from './cache/declared.js'
 import { knownSpecs, type Settings, settingsOf } from './cache/known.js'
 import { type Declarations, readDeclarations } from './declarations.js'
-import type { SpecProject } from './project.js'
+import type { SpecProject } from './project/project.js'
 import type { Shipped } from './read.js'
 
 export interface SearchedSpecs extends Declarations {
@@ -70,12 +70,12 @@ interface OwnSpecs {
 /** The project's specs. TypeScript is loaded only if they have changed. */
 async function readOwn(root: string, specs: string, shipped: boolean): Promise<OwnSpecs> {
   const known = knownSpecs(root, specs)
-  const open = async (): Promise<SpecProject> => (await import('./project.js')).openProject(root)
+  const open = async (): Promise<SpecProject> => (await import('./project/project.js')).openProject(root)
   if (known !== undefined) return { read: known, settings: known.settings, project: open }
   const [{ configsOf, packageOf }, { readProjectOrThrow }, { reopened }] = await Promise.all([
-    import('./project.js'),
+    import('./project/project.js'),
     import('./read.js'),
-    import('./reopened.js'),
+    import('./project/reopened.js'),
   ])
   const project = reopened(root, specs)
   const library = packageOf(project)
@@ -173,7 +173,7 @@ export async function searchDeclarations(
 async function libraryOf(root: string, specs: string): Promise<string | undefined> {
   const known = knownSpecs(root, specs)
   if (known !== undefined) return known.settings.library
-  const { openProject, packageOf } = await import('./project.js')
+  const { openProject, packageOf } = await import('./project/project.js')
   return packageOf(openProject(root))
 }
 

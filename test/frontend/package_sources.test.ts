@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { openProject } from '../../src/frontend/project.js'
+import { openProject } from '../../src/frontend/project/project.js'
 import { readFileAlone, readProject, readShipped } from '../../src/frontend/read.js'
 import { printKernel } from '../../src/ir/print.js'
 

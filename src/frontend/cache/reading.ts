@@ -8,7 +8,7 @@ import { existsSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { ts } from 'ts-morph'
 import { codes, type Diagnostic } from '../diagnostics/reject.js'
-import { configsOf, packageOf, type SpecProject, specFiles, specPaths } from '../project.js'
+import { configsOf, packageOf, type SpecProject, specFiles, specPaths } from '../project/project.js'
 import { readFiles } from '../read_files.js'
 import { assemble, type Declared, type FileRead, partOf, type StandardRead } from './declared.js'
 import {

@@ -7,8 +7,8 @@ import { existsSync, readFileSync } from 'node:fs'
 import { createRequire, Module } from 'node:module'
 import { dirname, join } from 'node:path'
 import { Script } from 'node:vm'
-import { cacheFolder } from '../cache_folder.js'
-import { type Memo, memoIn, noMemo } from '../memo.js'
+import { cacheFolder } from '../../cache_folder.js'
+import { type Memo, memoIn, noMemo } from '../../memo.js'
 
 type Morph = typeof import('ts-morph')
 

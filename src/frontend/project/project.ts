@@ -5,11 +5,11 @@
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
 import { ModuleKind, ModuleResolutionKind, Project, ScriptTarget, type SourceFile, ts } from 'ts-morph'
-import { usageError } from '../errors.js'
-import { configOf } from './cache/known.js'
-import { deepLine } from './diagnostics/nesting.js'
-import type { Declarators } from './static/literals.js'
-import { sourceOf } from './static/package_sources.js'
+import { usageError } from '../../errors.js'
+import { configOf } from '../cache/known.js'
+import { deepLine } from '../diagnostics/nesting.js'
+import type { Declarators } from '../static/literals.js'
+import { sourceOf } from '../static/package_sources.js'
 
 export interface SpecProject {
   readonly root: string

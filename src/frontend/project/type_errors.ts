@@ -1,8 +1,8 @@
 /** TypeScript's own errors in spec modules, except those that the front end has already reported. Runs after the declarations are read. */
 import { type Node, type SourceFile, ts } from 'ts-morph'
-import { type Diagnostic, locate, reject } from './diagnostics/reject.js'
+import { type Diagnostic, locate, reject } from '../diagnostics/reject.js'
+import { otherFunctions, unlistedHint } from '../static/hints.js'
 import { failureHint, guarded, type SpecProject } from './project.js'
-import { otherFunctions, unlistedHint } from './static/hints.js'
 
 /** A refusal, and the declaration that it was found in. */
 export interface Rejected {

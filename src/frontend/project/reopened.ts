@@ -5,7 +5,7 @@
  */
 import { existsSync, readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
-import { configOf, knownTrace } from './cache/known.js'
+import { configOf, knownTrace } from '../cache/known.js'
 import { openProject, type SpecProject, specPaths } from './project.js'
 
 /** Open projects by root; only texts of their modules have changed since they were opened. */
