@@ -6,7 +6,7 @@ import { relative } from 'node:path'
 import { ts } from 'ts-morph'
 import type { Diagnostic } from '../frontend/diagnostics/reject.js'
 import { openProject, type SpecProject } from '../frontend/project/project.js'
-import { readFileAlone } from '../frontend/read.js'
+import { readFileAlone } from '../frontend/read/read.js'
 
 /** A diagnostic with its span, in UTF-16 units from the start of the file. */
 export interface Finding extends Diagnostic {

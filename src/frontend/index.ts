@@ -2,6 +2,6 @@
 export { type Declarations, readDeclarations } from './declarations.js'
 export { codes, type Diagnostic, printDiagnostic } from './diagnostics/reject.js'
 export { openProject, type SpecProject } from './project/project.js'
-export { type ReadOptions, readProject, readSpecs, readSpecsOrThrow, type Specs } from './read.js'
+export { type ReadOptions, readProject, readSpecs, readSpecsOrThrow, type Specs } from './read/read.js'
 export { type Bodies, readBodies } from './run_bodies.js'
 export { readSearched, type SearchedSpecs, type SearchOptions, searchDeclarations } from './search.js'

@@ -20,7 +20,7 @@ import type { Declared } from './cache/declared.js'
 import { knownSpecs, type Settings, settingsOf } from './cache/known.js'
 import { type Declarations, readDeclarations } from './declarations.js'
 import type { SpecProject } from './project/project.js'
-import type { Shipped } from './read.js'
+import type { Shipped } from './read/read.js'
 
 export interface SearchedSpecs extends Declarations {
   /** Kernels of the project's ops. */
@@ -74,7 +74,7 @@ async function readOwn(root: string, specs: string, shipped: boolean): Promise<O
   if (known !== undefined) return { read: known, settings: known.settings, project: open }
   const [{ configsOf, packageOf }, { readProjectOrThrow }, { reopened }] = await Promise.all([
     import('./project/project.js'),
-    import('./read.js'),
+    import('./read/read.js'),
     import('./project/reopened.js'),
   ])
   const project = reopened(root, specs)
@@ -243,7 +243,7 @@ async function shippedSpecs({ root, folder, own }: SearchPlace, names: ReadonlyS
   const slot = openMemo(root).slot<Shipped>('shipped', follows)
   const known = slot.read()
   if (known !== undefined) return known
-  const { readShipped } = await import('./read.js')
+  const { readShipped } = await import('./read/read.js')
   const read = readShipped(await own.project(), folder, names)
   slot.write(read)
   return read

@@ -12,6 +12,6 @@ export { readSearched, type SearchedSpecs, type SearchOptions, searchDeclaration
 export async function readDeclared(root: string, specs = 'specs', only?: ReadonlySet<string>): Promise<Declared> {
   const known = knownSpecs(root, specs)
   if (known !== undefined) return only === undefined ? known : partOf(known, only)
-  const { readSpecsOrThrow } = await import('./read.js')
+  const { readSpecsOrThrow } = await import('./read/read.js')
   return readSpecsOrThrow({ root, specs: [specs], ...(only === undefined ? {} : { only }) })
 }

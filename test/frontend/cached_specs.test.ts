@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { knownSpecs } from '../../src/frontend/cache/known.js'
 import { openProject, readSpecsOrThrow } from '../../src/frontend/index.js'
-import { readProjectOrThrow } from '../../src/frontend/read.js'
+import { readProjectOrThrow } from '../../src/frontend/read/read.js'
 import { structuralHash } from '../../src/ir/structural_hash.js'
 import { memoFolder } from '../../src/memo.js'
 

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { openProject } from '../../src/frontend/project/project.js'
-import { readFileAlone, readProject, readShipped } from '../../src/frontend/read.js'
+import { readFileAlone, readProject, readShipped } from '../../src/frontend/read/read.js'
 import { printKernel } from '../../src/ir/print.js'
 
 const home = fileURLToPath(new URL('../..', import.meta.url))

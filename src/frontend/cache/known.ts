@@ -1,6 +1,6 @@
 /**
  * Cached reads of a project's specs, valid while no file that the reading depended on has changed. They are found without loading
- * TypeScript, which most verbs then never do. reading.ts writes the cache, and reads changed modules.
+ * TypeScript, which most verbs then never do. read/cached.ts writes the cache, and reads changed modules.
  */
 import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, realpathSync, statSync } from 'node:fs'

@@ -1,11 +1,11 @@
 /** Ops and layouts that spec modules declare: by `op(...)` and `layout(...)` directly, and by functions that return `op(...)`. */
 import { type CallExpression, Node, type SourceFile, type Symbol as TsSymbol, type ts } from 'ts-morph'
-import type { SourceSpan } from '../ir/kernel.js'
-import { Refused } from './diagnostics/refusals.js'
-import { quote, Rejection, reject } from './diagnostics/reject.js'
-import { type Made, madeBy, obstacle, plainCall } from './static/factories.js'
-import { inFactory, noFactory } from './static/factory_scope.js'
-import { type Declarators, declares, staticString } from './static/literals.js'
+import type { SourceSpan } from '../../ir/kernel.js'
+import { Refused } from '../diagnostics/refusals.js'
+import { quote, Rejection, reject } from '../diagnostics/reject.js'
+import { type Made, madeBy, obstacle, plainCall } from '../static/factories.js'
+import { inFactory, noFactory } from '../static/factory_scope.js'
+import { type Declarators, declares, staticString } from '../static/literals.js'
 
 export interface Declaration {
   readonly kind: 'op' | 'layout'

@@ -1,5 +1,5 @@
 /**
- * Caches the reads of spec modules between runs. An entry lists the files that TypeScript read for it, with their digests (known.ts): if
+ * Caches the reads of spec modules between runs. An entry lists the files that TypeScript read for it, with their digests (cache/known.ts): if
  * all are unchanged, no module is parsed. If spec modules have changed, only they and those that import them are read again. If a change
  * is inside of bodies of ops, which no other module can see, only they are. Any other change, such as of a library's types,
  * causes everything to be read.
@@ -7,10 +7,7 @@
 import { existsSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { ts } from 'ts-morph'
-import { codes, type Diagnostic } from '../diagnostics/reject.js'
-import { configsOf, packageOf, type SpecProject, specFiles, specPaths } from '../project/project.js'
-import { readFiles } from '../read_files.js'
-import { assemble, type Declared, type FileRead, partOf, type StandardRead } from './declared.js'
+import { assemble, type Declared, type FileRead, partOf, type StandardRead } from '../cache/declared.js'
 import {
   changedModules,
   digestOfText,
@@ -22,8 +19,11 @@ import {
   slotOf,
   type Trace,
   wholeOf,
-} from './known.js'
-import { skeletonAt, skeletonOf } from './skeleton.js'
+} from '../cache/known.js'
+import { skeletonAt, skeletonOf } from '../cache/skeleton.js'
+import { codes, type Diagnostic } from '../diagnostics/reject.js'
+import { configsOf, packageOf, type SpecProject, specFiles, specPaths } from '../project/project.js'
+import { readFiles } from './read_files.js'
 
 type ReadSpecs = Declared & { readonly diagnostics: readonly Diagnostic[] }
 

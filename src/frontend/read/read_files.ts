@@ -1,21 +1,21 @@
 /**
  * Reads chosen modules of a project: the declarations of each, and its relations to others, so that cached results of unchanged modules
- * can be combined with newly read ones (cache/reading.ts).
+ * can be combined with newly read ones (cached.ts).
  */
 import { type CallExpression, Node, type SourceFile, SyntaxKind } from 'ts-morph'
-import type { SourceSpan } from '../ir/kernel.js'
-import type { Layout } from '../ir/layout.js'
-import type { FileRead, StandardRead } from './cache/declared.js'
+import type { SourceSpan } from '../../ir/kernel.js'
+import type { Layout } from '../../ir/layout.js'
+import type { FileRead, StandardRead } from '../cache/declared.js'
+import { checkNesting } from '../diagnostics/nesting.js'
+import { refusalsOf } from '../diagnostics/refusals.js'
+import { type Diagnostic, printDiagnostic, reject, toDiagnostic } from '../diagnostics/reject.js'
+import { lowerLayout } from '../lower/layouts.js'
+import { lowerOp } from '../lower/ops.js'
+import { failureHint, findDeclarators, guarded, type SpecProject, standardFiles } from '../project/project.js'
+import { type Rejected, syntaxErrors, typeErrors } from '../project/type_errors.js'
+import type { SignatureContext } from '../signature/signature.js'
+import type { Declarators } from '../static/literals.js'
 import { type Declaration, declarationsIn, exportsOf, madeIn, nameOf, whileReading } from './declared.js'
-import { checkNesting } from './diagnostics/nesting.js'
-import { refusalsOf } from './diagnostics/refusals.js'
-import { type Diagnostic, printDiagnostic, reject, toDiagnostic } from './diagnostics/reject.js'
-import { lowerLayout } from './lower/layouts.js'
-import { lowerOp } from './lower/ops.js'
-import { failureHint, findDeclarators, guarded, type SpecProject, standardFiles } from './project/project.js'
-import { type Rejected, syntaxErrors, typeErrors } from './project/type_errors.js'
-import type { SignatureContext } from './signature/signature.js'
-import type { Declarators } from './static/literals.js'
 
 const isFunctionLike = (node: Node): boolean => Node.isArrowFunction(node) || Node.isFunctionDeclaration(node)
 
