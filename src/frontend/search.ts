@@ -18,9 +18,9 @@ import type { ProgramDecl } from '../lang/program.js'
 import { openMemo } from '../memo.js'
 import type { Declared } from './cache/declared.js'
 import { knownSpecs, type Settings, settingsOf } from './cache/known.js'
-import { type Declarations, readDeclarations } from './declarations.js'
 import type { SpecProject } from './project/project.js'
 import type { Shipped } from './read/read.js'
+import { type Declarations, readDeclarations } from './run/declarations.js'
 
 export interface SearchedSpecs extends Declarations {
   /** Kernels of the project's ops. */

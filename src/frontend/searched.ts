@@ -5,7 +5,7 @@
 import { type Declared, partOf } from './cache/declared.js'
 import { knownSpecs } from './cache/known.js'
 
-export { type Bodies, readBodies } from './run_bodies.js'
+export { type Bodies, readBodies } from './run/bodies.js'
 export { readSearched, type SearchedSpecs, type SearchOptions, searchDeclarations } from './search.js'
 
 /** Specs of a project that must be free of errors. @param only ops of these names; all others are left out. @throws usage `frontend.rejected` */

@@ -5,9 +5,9 @@
 import { readdir, rm } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { kernelName } from '../ir/op_name.js'
-import type { Op } from '../lang/types.js'
-import { makeScratch } from '../scratch.js'
+import { kernelName } from '../../ir/op_name.js'
+import type { Op } from '../../lang/types.js'
+import { makeScratch } from '../../scratch.js'
 import { translate } from './declarations.js'
 import { SourceMaps } from './source_maps.js'
 

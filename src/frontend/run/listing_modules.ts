@@ -5,7 +5,7 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { join, relative } from 'node:path'
 import type { ts as TypeScript } from 'ts-morph'
-import { tsMorph } from './project/typescript.js'
+import { tsMorph } from '../project/typescript.js'
 
 const lists: ReadonlySet<string> = new Set(['graphs', 'plans', 'programs', 'conversions'])
 

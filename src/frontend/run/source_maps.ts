@@ -5,7 +5,7 @@
 import { SourceMap } from 'node:module'
 import { isAbsolute, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { Place } from '../errors.js'
+import type { Place } from '../../errors.js'
 
 /** A transpiled module: its source file, and its source map. */
 interface Translated {

@@ -1,26 +1,26 @@
 /**
  * A project's graphs, plans and programs. Op bodies are compiled without being run; the others are built by running the module that declares
  * them. This is `index.ts` of the spec folder, with its exports `graphs`, `plans`, `programs` and `conversions`. Without it, every module that
- * exports one of these is run (src/frontend/listing_modules.ts). The modules are transpiled into their own folder below `.heddle`, so that
+ * exports one of these is run (listing_modules.ts). The modules are transpiled into their own folder below `.heddle`, so that
  * `heddle` resolves to the project's own copy, and imported from there.
  */
 import { existsSync } from 'node:fs'
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { dirname, join, relative, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { HeddleError, together, usageError } from '../errors.js'
-import { getOwn } from '../ir/get_own.js'
-import { collecting } from '../lang/collected.js'
-import type { Conversion } from '../lang/conversion.js'
-import type { GraphDecl } from '../lang/graph.js'
-import type { PlanDecl } from '../lang/plan.js'
-import type { ProgramDecl } from '../lang/program.js'
-import { type Memo, openMemo } from '../memo.js'
-import { makeScratch } from '../scratch.js'
-import { writing } from '../writing.js'
+import { HeddleError, together, usageError } from '../../errors.js'
+import { getOwn } from '../../ir/get_own.js'
+import { collecting } from '../../lang/collected.js'
+import type { Conversion } from '../../lang/conversion.js'
+import type { GraphDecl } from '../../lang/graph.js'
+import type { PlanDecl } from '../../lang/plan.js'
+import type { ProgramDecl } from '../../lang/program.js'
+import { type Memo, openMemo } from '../../memo.js'
+import { makeScratch } from '../../scratch.js'
+import { writing } from '../../writing.js'
+import { tsMorph } from '../project/typescript.js'
 import { listingModules } from './listing_modules.js'
 import { Places } from './places.js'
-import { tsMorph } from './project/typescript.js'
 import { SourceMaps } from './source_maps.js'
 
 export interface Declarations {

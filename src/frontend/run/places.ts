@@ -5,11 +5,11 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { Node, Project, SourceFile } from 'ts-morph'
-import { HeddleError, type Place, type Subject, together, type Written } from '../errors.js'
-import type { GraphDecl } from '../lang/graph.js'
-import type { PlanDecl } from '../lang/plan.js'
-import { frameOf } from './diagnostics/reject.js'
-import { tsMorph } from './project/typescript.js'
+import { HeddleError, type Place, type Subject, together, type Written } from '../../errors.js'
+import type { GraphDecl } from '../../lang/graph.js'
+import type { PlanDecl } from '../../lang/plan.js'
+import { frameOf } from '../diagnostics/reject.js'
+import { tsMorph } from '../project/typescript.js'
 import type { SourceMaps } from './source_maps.js'
 
 interface Declared {
