@@ -27,6 +27,21 @@ const rooms = [
   'cli',
 ]
 
+/** Folders of the front end, in the same order: modules beside them are its entry points. */
+const frontEnd = [
+  'diagnostics',
+  'static',
+  'types',
+  'signature',
+  'constructs',
+  'recurrences',
+  'lower',
+  'cache',
+  'project',
+  'read',
+  'run',
+]
+
 const within = (names) => `^src/(${names.join('|')})/`
 
 /** @type {import('dependency-cruiser').IConfiguration} */
@@ -39,6 +54,12 @@ module.exports = {
       severity: 'error',
       from: { path: within([room]) },
       to: { path: within(rooms.slice(i + 1)), pathNot: '^src/verify/tolerance\\.ts$' },
+    })),
+    ...frontEnd.map((folder, i) => ({
+      name: `frontend-${folder}-imports-left`,
+      severity: 'error',
+      from: { path: `^src/frontend/${folder}/` },
+      to: { path: [`^src/frontend/(${frontEnd.slice(i + 1).join('|')})/`, '^src/frontend/[^/]+$'] },
     })),
     {
       name: 'runtime-without-the-compiler',
