@@ -2,10 +2,10 @@
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { join, relative } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { HeddleError } from '../../src/errors.js'
-import { readDeclarations, readSearched, readSpecsOrThrow, type Specs } from '../../src/frontend/index.js'
-import { planAll } from '../../src/fuse/plans.js'
-import { heddle, repository } from '../cli/host.js'
+import { HeddleError } from '../../../src/errors.js'
+import { readDeclarations, readSearched, readSpecsOrThrow, type Specs } from '../../../src/frontend/index.js'
+import { planAll } from '../../../src/fuse/plans.js'
+import { heddle, repository } from '../../cli/host.js'
 
 const ops = `import { op, row, sum, tensor } from 'heddle'
 const shape = { dims: ['r', 'c'], types: { T: ['f32'] }, outputs: { y: tensor('T', 'r c') } } as const

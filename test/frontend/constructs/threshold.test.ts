@@ -1,7 +1,7 @@
 /** Reading of thresholds: their IR, and refusals. */
 import { describe, expect, it } from 'vitest'
-import { printKernel } from '../../src/ir/print.js'
-import { read, refuses } from './refuse.js'
+import { printKernel } from '../../../src/ir/print.js'
+import { read, refuses } from '../refuse.js'
 
 const op = (result: string): string => `import { op, ${result.includes('row(') ? 'row, ' : ''}tensor, threshold } from 'heddle'
 export const t = op('t', {

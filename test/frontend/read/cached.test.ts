@@ -7,13 +7,13 @@ import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { knownSpecs } from '../../src/frontend/cache/known.js'
-import { openProject, readSpecsOrThrow } from '../../src/frontend/index.js'
-import { readProjectOrThrow } from '../../src/frontend/read/read.js'
-import { structuralHash } from '../../src/ir/structural_hash.js'
-import { memoFolder } from '../../src/memo.js'
+import { knownSpecs } from '../../../src/frontend/cache/known.js'
+import { openProject, readSpecsOrThrow } from '../../../src/frontend/index.js'
+import { readProjectOrThrow } from '../../../src/frontend/read/read.js'
+import { structuralHash } from '../../../src/ir/structural_hash.js'
+import { memoFolder } from '../../../src/memo.js'
 
-const home = fileURLToPath(new URL('../..', import.meta.url))
+const home = fileURLToPath(new URL('../../..', import.meta.url))
 let root = ''
 const write = (file: string, text: string) => writeFile(join(root, file), text)
 

@@ -1,7 +1,7 @@
 /** `argsort` in bodies: its order, and its refusals at the author's line. */
 import { describe, expect, it } from 'vitest'
-import { argsort } from '../../src/lang/index.js'
-import { refuses } from './refuse.js'
+import { argsort } from '../../../src/lang/index.js'
+import { refuses } from '../refuse.js'
 
 const op = (made: string, more = ''): string => `import { argsort, foldRow, op, row, tensor } from 'heddle'
 export const t = op('t', {

@@ -1,8 +1,8 @@
 /** Every refusal about signatures, layouts and whole modules, and TypeScript's own. */
 import { describe, expect, it } from 'vitest'
-import { HeddleError } from '../../src/errors.js'
-import { openProject, readSpecsOrThrow } from '../../src/frontend/index.js'
-import { read, refuses, rowBody, signature } from './refuse.js'
+import { HeddleError } from '../../../src/errors.js'
+import { openProject, readSpecsOrThrow } from '../../../src/frontend/index.js'
+import { read, refuses, rowBody, signature } from '../refuse.js'
 
 const literalHint = 'write literals, or a module-level const made of literals'
 

@@ -1,8 +1,8 @@
 /** Bodies that are too deep or too large, numbers float32 does not have, and divisions by 0: refused at the author's line, in time. */
 import { describe, expect, it } from 'vitest'
-import { printDiagnostic } from '../../src/frontend/index.js'
-import { limits } from '../../src/ir/size.js'
-import { element, read, refuses, rowBody } from './refuse.js'
+import { printDiagnostic } from '../../../src/frontend/index.js'
+import { limits } from '../../../src/ir/size.js'
+import { element, read, refuses, rowBody } from '../refuse.js'
 
 /** The refusals of a module as `line CODE: message`. */
 const refusals = (text: string): string[] =>

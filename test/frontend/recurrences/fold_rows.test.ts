@@ -3,10 +3,10 @@
  * are the twins that must fail.
  */
 import { describe, expect, it } from 'vitest'
-import { evaluateKernel } from '../../src/ir/evaluate.js'
-import { printKernel } from '../../src/ir/print.js'
-import { fold, foldRow, max, row, sum } from '../../src/lang/index.js'
-import { read, refuses } from './refuse.js'
+import { evaluateKernel } from '../../../src/ir/evaluate.js'
+import { printKernel } from '../../../src/ir/print.js'
+import { fold, foldRow, max, row, sum } from '../../../src/lang/index.js'
+import { read, refuses } from '../refuse.js'
 
 /** An op whose body is the text of a function of its row. */
 const opOf = (body: string): string => `import { argsort, exp, fold, foldRow, max, op, row, scan, sum, tensor } from 'heddle'

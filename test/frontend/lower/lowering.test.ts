@@ -1,7 +1,7 @@
 /** IR of bodies: the printed kernel for each construct of the language. */
 import { describe, expect, it } from 'vitest'
-import { printKernel, printLayout } from '../../src/ir/print.js'
-import { read, rowBody } from './refuse.js'
+import { printKernel, printLayout } from '../../../src/ir/print.js'
+import { read, rowBody } from '../refuse.js'
 
 /** Printed statements of the only kernel in a module. */
 function lowered(source: string | Readonly<Record<string, string>>): string[] {

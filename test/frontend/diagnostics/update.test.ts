@@ -1,6 +1,6 @@
 /** Every refusal about outputs that replace elements of an input in place. */
 import { describe, expect, it } from 'vitest'
-import { read, refuses } from './refuse.js'
+import { read, refuses } from '../refuse.js'
 
 const hint = 'write s === place ? new : cache(..., s, ...), with a place that does not depend on s'
 

@@ -1,8 +1,8 @@
 /** Recurrences: their IR, allowed steps, and every refusal. */
 import { describe, expect, it } from 'vitest'
-import { printKernel } from '../../src/ir/print.js'
-import { fold, foldRow } from '../../src/lang/index.js'
-import { read, refuses } from './refuse.js'
+import { printKernel } from '../../../src/ir/print.js'
+import { fold, foldRow } from '../../../src/lang/index.js'
+import { read, refuses } from '../refuse.js'
 
 /** An op that carries something along its rows. */
 const op = (

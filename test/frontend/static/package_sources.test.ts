@@ -4,11 +4,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { openProject } from '../../src/frontend/project/project.js'
-import { readFileAlone, readProject, readShipped } from '../../src/frontend/read/read.js'
-import { printKernel } from '../../src/ir/print.js'
+import { openProject } from '../../../src/frontend/project/project.js'
+import { readFileAlone, readProject, readShipped } from '../../../src/frontend/read/read.js'
+import { printKernel } from '../../../src/ir/print.js'
 
-const home = fileURLToPath(new URL('../..', import.meta.url))
+const home = fileURLToPath(new URL('../../..', import.meta.url))
 let root = ''
 
 const own = `import { op, tensor } from 'heddle'

@@ -1,7 +1,7 @@
 /** Ops made by functions: each call with literal arguments is a separate op, and everything else is refused at its place. */
 import { describe, expect, it } from 'vitest'
-import { printKernel } from '../../src/ir/print.js'
-import { read, refuses } from './refuse.js'
+import { printKernel } from '../../../src/ir/print.js'
+import { read, refuses } from '../refuse.js'
 
 const imports = "import { exp, maximum, op, tensor } from 'heddle'\n"
 

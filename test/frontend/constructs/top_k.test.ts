@@ -1,7 +1,7 @@
 /** `topK` in bodies: its IR, and its refusals at the author's line. */
 import { describe, expect, it } from 'vitest'
-import { printKernel } from '../../src/ir/print.js'
-import { read, refuses } from './refuse.js'
+import { printKernel } from '../../../src/ir/print.js'
+import { read, refuses } from '../refuse.js'
 
 /** An op that ranks rows of x, with the given statements in its body. */
 const body = (statements: string, outputs = "{ y: tensor('f32', 'm k') }"): string => `

@@ -1,6 +1,6 @@
 /** Every refusal about the text of a body: each has an example, its place, its message and its hint. */
 import { describe, expect, it } from 'vitest'
-import { element, type Refusal, read, refuses, rowBody } from './refuse.js'
+import { element, type Refusal, read, refuses, rowBody } from '../refuse.js'
 
 const reduceHint = 'reduce with sum, max or min, carry something along with fold, or make a row(n, (c) => ...)'
 const constHint = 'a body has no effects: give the value a name with const'

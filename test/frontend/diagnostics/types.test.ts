@@ -1,6 +1,6 @@
 /** Every refusal about the kind of values: integers, floats, booleans, rows, and the dimensions of indices. */
 import { describe, expect, it } from 'vitest'
-import { element, read, refuses, rowBody, signature } from './refuse.js'
+import { element, read, refuses, rowBody, signature } from '../refuse.js'
 
 const integerHint = 'indices and lengths are integers: use idiv, toInt or an integer tensor'
 

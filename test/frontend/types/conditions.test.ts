@@ -1,7 +1,7 @@
 /** Tensors of conditions: their loads and stores in the IR, and refusals. */
 import { describe, expect, it } from 'vitest'
-import { printKernel } from '../../src/ir/print.js'
-import { read, refuses } from './refuse.js'
+import { printKernel } from '../../../src/ir/print.js'
+import { read, refuses } from '../refuse.js'
 
 const inputs = { on: "tensor('bool', 'm n')", x: "tensor('f32', 'm n')", id: "tensor('i32', 'm')" }
 

@@ -6,8 +6,8 @@ import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { graphs, plans } from '../../specs/index.js'
-import { readDeclarations } from '../../src/frontend/index.js'
+import { graphs, plans } from '../../../specs/index.js'
+import { readDeclarations } from '../../../src/frontend/index.js'
 
 let root: string
 beforeEach(async () => {

@@ -1,13 +1,13 @@
 /** Dimensions that only facts name: no kernel has them, and their facts constrain other dimensions. */
 import { describe, expect, it } from 'vitest'
-import { printShape } from '../../src/ir/shape.js'
-import { graph } from '../../src/lang/graph.js'
-import { tensor as declare, op } from '../../src/lang/index.js'
-import { runOp } from '../../src/lang/run.js'
-import { checkCall } from '../../src/runtime/api/check_call.js'
-import { zeros } from '../../src/runtime/api/index.js'
-import { refusal } from '../refusal.js'
-import { read, refuses } from './refuse.js'
+import { printShape } from '../../../src/ir/shape.js'
+import { graph } from '../../../src/lang/graph.js'
+import { tensor as declare, op } from '../../../src/lang/index.js'
+import { runOp } from '../../../src/lang/run.js'
+import { checkCall } from '../../../src/runtime/api/check_call.js'
+import { zeros } from '../../../src/runtime/api/index.js'
+import { refusal } from '../../refusal.js'
+import { read, refuses } from '../refuse.js'
 
 const text = (dims: string, facts: string) => `import { op, tensor } from 'heddle'
 export const turned = op('turned', {

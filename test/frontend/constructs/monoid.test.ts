@@ -1,7 +1,7 @@
 /** User-defined monoids: their IR, and every refusal. */
 import { describe, expect, it } from 'vitest'
-import { printKernel } from '../../src/ir/print.js'
-import { read, refuses } from './refuse.js'
+import { printKernel } from '../../../src/ir/print.js'
+import { read, refuses } from '../refuse.js'
 
 const linear = 'identity: { a: 1, b: 0 }, combine: (x, y) => ({ a: x.a * y.a, b: x.b * y.a + y.b })'
 
