@@ -1,7 +1,7 @@
 /** The values of an exported program that its caller sees: states, inputs and outputs, with their storages and forms. */
 import type { DType } from '../ir/dtype.js'
 import { resolveDType } from '../ir/instance.js'
-import { substituteShape } from '../lang/program_match.js'
+import { substituteShape } from '../lang/program/match.js'
 import type { CompiledProgram } from '../program/index.js'
 import type { FlatProgram } from '../runtime/program_flatten.js'
 import type { WiredProgram } from '../runtime/program_wiring.js'

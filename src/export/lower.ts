@@ -5,7 +5,7 @@
 import type { Manifest } from '../emit/manifest.js'
 import { HeddleError, usageError } from '../errors.js'
 import type { DType } from '../ir/dtype.js'
-import { substitute } from '../lang/program_match.js'
+import { substitute } from '../lang/program/match.js'
 import type { CompiledProgram } from '../program/index.js'
 import { bindingOf, valueInfo } from '../runtime/bind.js'
 import type { Layouts } from '../runtime/layouts.js'

@@ -8,7 +8,7 @@ import type { AttrValue, Graph, GraphNode, GraphValue, ValueId } from '../ir/gra
 import type { DTypeRef } from '../ir/kernel.js'
 import type { Application, Program } from '../ir/program.js'
 import { evaluateExtent } from '../ir/shape.js'
-import { substitute, substituteShape, substituteType } from '../lang/program_match.js'
+import { substitute, substituteShape, substituteType } from '../lang/program/match.js'
 
 type Ids = Readonly<Record<string, ValueId>>
 

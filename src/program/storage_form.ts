@@ -5,7 +5,7 @@ import type { DTypeRef } from '../ir/kernel.js'
 import { printType } from '../ir/kernel.js'
 import type { Application, RaggedAxis } from '../ir/program.js'
 import { multiplyExtents, printExtent, type Shape, sameExtent } from '../ir/shape.js'
-import { substitute, substituteType } from '../lang/program_match.js'
+import { substitute, substituteType } from '../lang/program/match.js'
 
 export interface StorageForm {
   /** `packed`: rows of tokens are consecutive, without padding between sequences. */

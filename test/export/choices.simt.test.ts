@@ -7,7 +7,7 @@ import { conversions, graphs, layouts, programs } from '../../specs/index.js'
 import { namesOf } from '../../src/export/header.js'
 import { keysOf, lower, resolve } from '../../src/export/index.js'
 import { sourceText } from '../../src/export/source.js'
-import type { ProgramDecl } from '../../src/lang/program.js'
+import type { ProgramDecl } from '../../src/lang/program/program.js'
 import { findCxx, readManifestOf, runTool } from '../../src/toolchain/index.js'
 import { repository } from '../cli/host.js'
 

@@ -2,7 +2,7 @@
 import { expect, it } from 'vitest'
 import { inPython, plainText, sizeText } from '../../src/export/text.js'
 import { dimsIn, divideInto, evaluateExtent, multiplyExtents, parseExtent, printExtent, sumExtents } from '../../src/ir/shape.js'
-import { substitute } from '../../src/lang/program_match.js'
+import { substitute } from '../../src/lang/program/match.js'
 import { refusal } from '../refusal.js'
 
 const quotient = (of: string, by: string) => divideInto(parseExtent(of), parseExtent(by))

@@ -10,7 +10,7 @@ import {
   printExtent,
   sumExtents,
 } from '../../src/ir/shape.js'
-import { substitute } from '../../src/lang/program_match.js'
+import { substitute } from '../../src/lang/program/match.js'
 import { refusal } from '../refusal.js'
 
 const extents = (text: string) => text.split(' ').map(parseExtent)

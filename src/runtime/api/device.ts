@@ -2,7 +2,7 @@
 import { usageError } from '../../errors.js'
 import type { GraphDecl } from '../../lang/graph.js'
 import type { LayoutDecl } from '../../lang/layout.js'
-import type { ProgramDecl } from '../../lang/program.js'
+import type { ProgramDecl } from '../../lang/program/program.js'
 import type { Device as NativeDevice } from '../device.js'
 import { callOp } from './call.js'
 import type { DeviceCore } from './core.js'

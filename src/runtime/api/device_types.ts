@@ -6,7 +6,7 @@
 import type { DType } from '../../ir/dtype.js'
 import type { GraphDecl } from '../../lang/graph.js'
 import type { LayoutDecl } from '../../lang/layout.js'
-import type { ProgramDecl } from '../../lang/program.js'
+import type { ProgramDecl } from '../../lang/program/program.js'
 import type { Tensors } from '../../lang/types.js'
 import type { DeviceKind } from '../device.js'
 import type { NativeDeviceInfo } from '../native.js'

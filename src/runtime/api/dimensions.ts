@@ -1,6 +1,6 @@
 /** Dimensions on which the sizes of a model depend, and those that matter only as factors of one product. */
 import { type Extent, madeOf } from '../../ir/shape.js'
-import { substitute } from '../../lang/program_match.js'
+import { substitute } from '../../lang/program/match.js'
 import type { CompiledProgram } from '../../program/index.js'
 
 export interface Dimensions {

@@ -1,7 +1,7 @@
 /** Loads a model: finds its plan, checks weights and states, and uploads them to the device. */
 import type { DType } from '../../ir/dtype.js'
 import type { GraphDecl } from '../../lang/graph.js'
-import type { ProgramDecl } from '../../lang/program.js'
+import type { ProgramDecl } from '../../lang/program/program.js'
 import type { Layouts } from '../layouts.js'
 import { expectPlanTypes } from '../plan_types.js'
 import { openSession, type Session } from '../session.js'

@@ -1,7 +1,7 @@
 /** Programs of a user, loaded as their author would: equal to their bodies under every plan, run after run, padded and without padding. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { DType } from '../../../src/ir/dtype.js'
-import type { ProgramDecl } from '../../../src/lang/program.js'
+import type { ProgramDecl } from '../../../src/lang/program/program.js'
 import {
   type Device,
   openDevice,

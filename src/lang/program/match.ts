@@ -3,9 +3,9 @@
  * has the extent of the given value there; one that is a factor of an axis follows from the others; one that no input determines becomes
  * the program's dimension of the same name. The result is then checked against every axis.
  */
-import { inTurn, usageError } from '../errors.js'
-import type { Graph, GraphValue } from '../ir/graph.js'
-import { type DTypeRef, printType } from '../ir/kernel.js'
+import { inTurn, usageError } from '../../errors.js'
+import type { Graph, GraphValue } from '../../ir/graph.js'
+import { type DTypeRef, printType } from '../../ir/kernel.js'
 import {
   divideInto,
   type Extent,
@@ -16,7 +16,7 @@ import {
   type Shape,
   sumExtents,
   termsOf,
-} from '../ir/shape.js'
+} from '../../ir/shape.js'
 
 /** A graph's dimensions and type parameters, in terms of the program's. */
 export interface Matched {

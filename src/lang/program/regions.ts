@@ -1,10 +1,10 @@
 /** Repeated regions of a program under construction: carried values, labels of applications, and prefixes of weights. */
-import { usageError, type Written } from '../errors.js'
-import type { ProgramValue, Repetition } from '../ir/program.js'
-import { expectArguments, told } from './arguments.js'
-import type { Unknowns } from './graph_unknown.js'
-import { isTensor, sameCarried } from './program_checks.js'
-import type { ProgramTensor } from './program_types.js'
+import { usageError, type Written } from '../../errors.js'
+import type { ProgramValue, Repetition } from '../../ir/program.js'
+import { expectArguments, told } from '../arguments.js'
+import type { Unknowns } from '../graph_unknown.js'
+import { isTensor, sameCarried } from './checks.js'
+import type { ProgramTensor } from './types.js'
 
 /** Values that a repetition passes to the next one. */
 type Carried = ProgramTensor | Readonly<Record<string, ProgramTensor>>

@@ -1,5 +1,5 @@
 /** Rewrites of a program after it is built. */
-import type { Program, ProgramNode } from '../ir/program.js'
+import type { Program, ProgramNode } from '../../ir/program.js'
 
 /** Gives inputs that are only read through one view the shape of the view: the bytes are the same. */
 export function withoutViewsOfInputs(program: Program): Program {

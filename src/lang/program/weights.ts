@@ -1,10 +1,10 @@
 /** Weights of a program under construction: their names, types and shapes. */
-import { usageError } from '../errors.js'
-import { getOwn, isInherited } from '../ir/get_own.js'
-import type { GraphValue } from '../ir/graph.js'
-import { expectArguments } from './arguments.js'
-import { describe, missing } from './program_checks.js'
-import type { ProgramWeights } from './program_types.js'
+import { usageError } from '../../errors.js'
+import { getOwn, isInherited } from '../../ir/get_own.js'
+import type { GraphValue } from '../../ir/graph.js'
+import { expectArguments } from '../arguments.js'
+import { describe, missing } from './checks.js'
+import type { ProgramWeights } from './types.js'
 
 /** Weights below a prefix. @throws usage `program.config` for a name that is not a string */
 export function weightsBelow(prefix: string): ProgramWeights {

@@ -2,17 +2,17 @@
  * Declaration of programs: a whole model as graphs applied to values, with repeated layers, weights, states that persist between runs, and
  * typical sizes. A program defines the computation; the plan defines the storage of values (without padding, as int8, in a layout).
  */
-import { inTurn, usageError, type Written } from '../errors.js'
-import { isInherited } from '../ir/get_own.js'
-import type { Program } from '../ir/program.js'
-import { expectKnown } from '../known_names.js'
-import { expectArguments, expectParts, told } from './arguments.js'
-import type { GraphDecl } from './graph.js'
-import type { NamedLayouts } from './layout.js'
-import { ProgramBuilder } from './program_builder.js'
-import type { Declared, Programming, ProgramTensor } from './program_types.js'
-import type { StateDecl, States, Tensors } from './types.js'
-import { writtenAt } from './written.js'
+import { inTurn, usageError, type Written } from '../../errors.js'
+import { isInherited } from '../../ir/get_own.js'
+import type { Program } from '../../ir/program.js'
+import { expectKnown } from '../../known_names.js'
+import { expectArguments, expectParts, told } from '../arguments.js'
+import type { GraphDecl } from '../graph.js'
+import type { NamedLayouts } from '../layout.js'
+import type { StateDecl, States, Tensors } from '../types.js'
+import { writtenAt } from '../written.js'
+import { ProgramBuilder } from './builder.js'
+import type { Declared, Programming, ProgramTensor } from './types.js'
 
 /** Results by name. */
 type Results = Readonly<Record<string, ProgramTensor | undefined>>

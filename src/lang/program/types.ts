@@ -1,7 +1,7 @@
 /** Types of programs under construction, by which TypeScript checks names, ranks and storage types. */
-import type { DType } from '../ir/dtype.js'
-import type { GraphDecl, GraphSignature } from './graph.js'
-import type { SplitDims, TensorDecl, Tensors } from './types.js'
+import type { DType } from '../../ir/dtype.js'
+import type { GraphDecl, GraphSignature } from '../graph.js'
+import type { SplitDims, TensorDecl, Tensors } from '../types.js'
 
 /** `i32` of `tensor('i32', ...)`; `param` of a type parameter. */
 type Kind<Type extends string> = string extends Type ? string : Type extends DType ? Type : 'param'

@@ -1,27 +1,27 @@
 /**
- * Builder of programs: implements `Programming` of program_types.ts, and checks names and shapes in each call. A refused call
+ * Builder of programs: implements `Programming` of types.ts, and checks names and shapes in each call. A refused call
  * returns unknown values and the build continues, so that its author sees all errors at once.
  */
-import { concerning, together, usageError, type Written } from '../errors.js'
-import { getOwn, isInherited } from '../ir/get_own.js'
-import type { GraphValue } from '../ir/graph.js'
-import type { Program, ProgramNode, RaggedAxis } from '../ir/program.js'
-import { expectArguments, expectParts, type Given } from './arguments.js'
-import type { GraphDecl } from './graph.js'
-import { Unknowns } from './graph_unknown.js'
-import { UsedLayouts } from './layout.js'
-import { argumentsOf, expectApplication } from './program_arguments.js'
-import { missing } from './program_checks.js'
-import { withoutViewsOfInputs } from './program_inputs.js'
-import { matchGraph, substituteShape, substituteType } from './program_match.js'
-import { expectRagged, type RaggedOptions, raggedAxis, rowsShape } from './program_ragged.js'
-import { Regions } from './program_regions.js'
-import { ProgramStates } from './program_states.js'
-import type { ApplyOptions, Layer, ProgramResult, ProgramTensor, ProgramWeights } from './program_types.js'
-import { ProgramValues } from './program_values.js'
-import { WeightNames, weightsBelow } from './program_weights.js'
-import type { StateDecl, TensorDecl } from './types.js'
-import { writtenAt } from './written.js'
+import { concerning, together, usageError, type Written } from '../../errors.js'
+import { getOwn, isInherited } from '../../ir/get_own.js'
+import type { GraphValue } from '../../ir/graph.js'
+import type { Program, ProgramNode, RaggedAxis } from '../../ir/program.js'
+import { expectArguments, expectParts, type Given } from '../arguments.js'
+import type { GraphDecl } from '../graph.js'
+import { Unknowns } from '../graph_unknown.js'
+import { UsedLayouts } from '../layout.js'
+import type { StateDecl, TensorDecl } from '../types.js'
+import { writtenAt } from '../written.js'
+import { argumentsOf, expectApplication } from './arguments.js'
+import { missing } from './checks.js'
+import { withoutViewsOfInputs } from './inputs.js'
+import { matchGraph, substituteShape, substituteType } from './match.js'
+import { expectRagged, type RaggedOptions, raggedAxis, rowsShape } from './ragged.js'
+import { Regions } from './regions.js'
+import { ProgramStates } from './states.js'
+import type { ApplyOptions, Layer, ProgramResult, ProgramTensor, ProgramWeights } from './types.js'
+import { ProgramValues } from './values.js'
+import { WeightNames, weightsBelow } from './weights.js'
 
 type Handles = Readonly<Record<string, ProgramTensor>>
 type Carried = ProgramTensor | Handles

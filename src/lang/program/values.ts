@@ -1,12 +1,12 @@
 /** Values of a program under construction: its dimensions, declared values, and views. */
-import { usageError } from '../errors.js'
-import { isDType } from '../ir/dtype.js'
-import { isInherited } from '../ir/get_own.js'
-import type { ProgramValue } from '../ir/program.js'
-import { multiplyExtents, parseShape, printShape, type Shape, sameExtent } from '../ir/shape.js'
-import { valueAt } from './program_checks.js'
-import type { ProgramResult, ProgramTensor } from './program_types.js'
-import type { TensorDecl } from './types.js'
+import { usageError } from '../../errors.js'
+import { isDType } from '../../ir/dtype.js'
+import { isInherited } from '../../ir/get_own.js'
+import type { ProgramValue } from '../../ir/program.js'
+import { multiplyExtents, parseShape, printShape, type Shape, sameExtent } from '../../ir/shape.js'
+import type { TensorDecl } from '../types.js'
+import { valueAt } from './checks.js'
+import type { ProgramResult, ProgramTensor } from './types.js'
 
 export class ProgramValues {
   readonly all: ProgramValue[] = []

@@ -1,12 +1,12 @@
 /** Checks of the arguments of a graph's application, by name: everything that is missing, unknown or not a number is refused at once. */
-import { inTurn, usageError } from '../errors.js'
-import { getOwn } from '../ir/get_own.js'
-import type { ProgramValue } from '../ir/program.js'
-import { expectArguments, expectParts, told } from './arguments.js'
-import type { GraphDecl } from './graph.js'
-import { eachOf, missing, refuseOthers } from './program_checks.js'
-import type { ApplyOptions, ProgramTensor, ProgramWeights } from './program_types.js'
-import { isWeights } from './program_weights.js'
+import { inTurn, usageError } from '../../errors.js'
+import { getOwn } from '../../ir/get_own.js'
+import type { ProgramValue } from '../../ir/program.js'
+import { expectArguments, expectParts, told } from '../arguments.js'
+import type { GraphDecl } from '../graph.js'
+import { eachOf, missing, refuseOthers } from './checks.js'
+import type { ApplyOptions, ProgramTensor, ProgramWeights } from './types.js'
+import { isWeights } from './weights.js'
 
 export interface Arguments {
   readonly inputs: Readonly<Record<string, ProgramTensor>>

@@ -1,11 +1,11 @@
 /** Inputs and states of a program under construction: declared values, and the next value of each state. */
-import { usageError } from '../errors.js'
-import { getOwn } from '../ir/get_own.js'
-import type { ProgramStateDecl } from '../ir/program.js'
-import { describe } from './program_checks.js'
-import type { ProgramResult, ProgramTensor } from './program_types.js'
-import type { ProgramValues } from './program_values.js'
-import type { TensorDecl } from './types.js'
+import { usageError } from '../../errors.js'
+import { getOwn } from '../../ir/get_own.js'
+import type { ProgramStateDecl } from '../../ir/program.js'
+import type { TensorDecl } from '../types.js'
+import { describe } from './checks.js'
+import type { ProgramResult, ProgramTensor } from './types.js'
+import type { ProgramValues } from './values.js'
 
 export class ProgramStates {
   readonly inputs: Record<string, number> = {}

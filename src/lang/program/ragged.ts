@@ -1,10 +1,10 @@
 /** Sequences of different lengths in a program under construction: their axes, and views of values as their rows. */
-import { usageError } from '../errors.js'
-import { printType } from '../ir/kernel.js'
-import type { ProgramValue, RaggedAxis } from '../ir/program.js'
-import { multiplyExtents, parseExtent, printShape, sameExtent } from '../ir/shape.js'
-import { expectArguments, expectParts } from './arguments.js'
-import type { ProgramTensor } from './program_types.js'
+import { usageError } from '../../errors.js'
+import { printType } from '../../ir/kernel.js'
+import type { ProgramValue, RaggedAxis } from '../../ir/program.js'
+import { multiplyExtents, parseExtent, printShape, sameExtent } from '../../ir/shape.js'
+import { expectArguments, expectParts } from '../arguments.js'
+import type { ProgramTensor } from './types.js'
 
 /** Options of `ragged` of a program. */
 export interface RaggedOptions {

@@ -1,11 +1,11 @@
 /** Checks and errors that the modules of the program builder share. */
-import { inTurn, usageError } from '../errors.js'
-import { getOwn } from '../ir/get_own.js'
-import type { GraphValue } from '../ir/graph.js'
-import { printType } from '../ir/kernel.js'
-import type { ProgramValue } from '../ir/program.js'
-import { printShape } from '../ir/shape.js'
-import type { ProgramTensor } from './program_types.js'
+import { inTurn, usageError } from '../../errors.js'
+import { getOwn } from '../../ir/get_own.js'
+import type { GraphValue } from '../../ir/graph.js'
+import { printType } from '../../ir/kernel.js'
+import type { ProgramValue } from '../../ir/program.js'
+import { printShape } from '../../ir/shape.js'
+import type { ProgramTensor } from './types.js'
 
 /** `f16 "b*s h*d"` */
 export const describe = ({ dtype, shape, layout }: GraphValue): string =>
