@@ -94,7 +94,7 @@ export const byTurns: readonly (readonly string[])[] = [
     'test/verify/memory_sequences.simt.test.ts',
     'test/runtime/api/call.simt.test.ts',
     'test/frontend/diagnostics/types.test.ts',
-    'test/frontend/recurrences/fold_rows.test.ts',
+    'test/frontend/recurrences/rows.test.ts',
     'test/models/llama_plans.simt.test.ts',
     'test/verify/memory_rules.simt.test.ts',
     'test/frontend/programs.test.ts',

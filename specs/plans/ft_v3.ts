@@ -52,14 +52,14 @@ const stored = {
 } as const
 
 /** A plan of v3.0: its mode, its order, and whether padding is removed. */
-interface Way {
+interface Variant {
   readonly mode: 1 | 2
   readonly order: Order
   readonly packed: boolean
 }
 
 /** Parts of a layer's plan that do not depend on the position of its norms: kernels between matmuls without norms, and layouts. */
-function around({ mode, order: { suffix, kernel, keys, values }, packed }: Way, { activation, mask }: LayerForm) {
+function around({ mode, order: { suffix, kernel, keys, values }, packed }: Variant, { activation, mask }: LayerForm) {
   const [name, padded] = [`ft-v3-mode${mode}${suffix}`, packed ? '_unpack' : '']
   const heads = { queryHeads: { layout: headsCol32 }, keyHeads: { layout: keys }, valueHeads: { layout: values } } as const
   const shared = {
@@ -105,11 +105,11 @@ function around({ mode, order: { suffix, kernel, keys, values }, packed }: Way, 
   }
 }
 
-function over(way: Way, form: LayerForm) {
-  const { name, common, quantised, edges, groups } = around(way, form)
+function over(variant: Variant, form: LayerForm) {
+  const { name, common, quantised, edges, groups } = around(variant, form)
   const { layer } = form
-  const { weights } = way.order
-  if (way.mode === 1) {
+  const { weights } = variant.order
+  if (variant.mode === 1) {
     return plan(name, layer, {
       ...common,
       quantised: { values: ['x', 'attentionNorm', ...quantised], weights },
@@ -158,11 +158,11 @@ function over(way: Way, form: LayerForm) {
  * v3.0 has no pre-LN encoder. In mode 1 its norms quantise their results for a matmul, and the residual between layers is float. An int8 residual,
  * mode 2, would be bounded by no norm, and v3.0's list of maxima does not include it.
  */
-function overPre(way: Way, form: LayerForm) {
-  const { name, common, quantised, edges, groups } = around(way, form)
+function overPre(variant: Variant, form: LayerForm) {
+  const { name, common, quantised, edges, groups } = around(variant, form)
   return plan(name, form.layer, {
     ...common,
-    quantised: { values: ['attentionNorm', 'outputNorm', ...quantised], weights: way.order.weights },
+    quantised: { values: ['attentionNorm', 'outputNorm', ...quantised], weights: variant.order.weights },
     edges: {
       ...edges,
       x: { layout: col32 },
@@ -186,12 +186,12 @@ function overPre(way: Way, form: LayerForm) {
   })
 }
 
-const ways = ([1, 2] as const).flatMap((mode) =>
-  [turing, ampere].flatMap((order) => [false, true].map((packed): Way => ({ mode, order, packed }))),
+const variants = ([1, 2] as const).flatMap((mode) =>
+  [turing, ampere].flatMap((order) => [false, true].map((packed): Variant => ({ mode, order, packed }))),
 )
 
-export const ftV3 = ways.flatMap((way) =>
+export const ftV3 = variants.flatMap((variant) =>
   fasterTransformerLayers.flatMap((form) =>
-    form.norms === 'post' ? [over(way, form)] : way.mode === 1 ? [overPre(way, form)] : [],
+    form.norms === 'post' ? [over(variant, form)] : variant.mode === 1 ? [overPre(variant, form)] : [],
   ),
 )

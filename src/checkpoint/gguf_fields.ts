@@ -126,8 +126,8 @@ function rotation(
       `${name}: ${architecture}.attention.value_length is ${text(value)}, expected ${headDim} as of keys`,
     )
   }
-  const turned = own.get('rope.dimension_count') ?? headDim
-  const partial = turned === headDim ? {} : { partial_rotary_factor: Number(turned) / headDim }
+  const rotated = own.get('rope.dimension_count') ?? headDim
+  const partial = rotated === headDim ? {} : { partial_rotary_factor: Number(rotated) / headDim }
   const type = own.get(scaling.type) ?? 'none'
   const [factor, original, attention] = [own.get(scaling.factor), own.get(scaling.original), own.get(scaling.attention)]
   const more = original === undefined ? {} : { original_max_position_embeddings: original }
@@ -136,7 +136,7 @@ function rotation(
       // Longer models of Phi-3 have factors as tensors, and no type.
       if (attention === undefined || (attention === 1 && architecture !== 'phi3')) return partial
       if (architecture !== 'phi3') break
-      return { ...partial, rope_scaling: { rope_type: 'longrope', ...more, attention_factor: attention, ...ones(turned) } }
+      return { ...partial, rope_scaling: { rope_type: 'longrope', ...more, attention_factor: attention, ...ones(rotated) } }
     case 'linear':
       if (attention !== undefined && attention !== 1) break
       return { ...partial, rope_scaling: { rope_type: 'linear', factor } }
@@ -150,7 +150,7 @@ function rotation(
           rope_type: 'longrope',
           ...more,
           ...(attention !== undefined && { attention_factor: attention }),
-          ...ones(turned),
+          ...ones(rotated),
         },
       }
   }
@@ -164,8 +164,8 @@ function rotation(
 }
 
 /** Rotation factors that are stored as tensors of the file. */
-function ones(turned: GgufValue): Record<string, readonly number[]> {
-  const list = Array.from({ length: Math.min(4096, Math.max(0, Math.floor(Number(turned) / 2) || 0)) }, () => 1)
+function ones(rotated: GgufValue): Record<string, readonly number[]> {
+  const list = Array.from({ length: Math.min(4096, Math.max(0, Math.floor(Number(rotated) / 2) || 0)) }, () => 1)
   return { short_factor: list, long_factor: list }
 }
 

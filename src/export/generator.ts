@@ -8,13 +8,13 @@ import { type Begin, beginningOf } from '../models/decoding/beginnings.js'
 import { llamaGenerator } from '../models/llama/generator.js'
 import {
   type Attribute,
+  type DecodingMethod,
   type GeneratorParts,
   type InputKind,
   type PartOf,
   type Quantity,
   type StepPart,
   saidValues,
-  type Way,
 } from '../models/parts/generator_parts.js'
 import { seq2seqGenerator } from '../models/seq2seq/generator.js'
 import type { GraphApplication } from '../runtime/application.js'
@@ -64,7 +64,7 @@ export interface LoweredReader extends LoweredPart {
 }
 
 export interface LoweredStepper extends LoweredPart {
-  readonly way: Way
+  readonly way: DecodingMethod
   readonly said: readonly SaidAt[]
   readonly beginnings: readonly LoweredBeginning[]
   readonly kept: readonly number[]
@@ -131,9 +131,9 @@ export async function exportGenerator(
     const { first, again } = lowerPart(part)
     const numbers = new Map(first.states.map((state, i) => [state.name, i]))
     return {
-      ...{ name: `${name}_${part.way}`, way: part.way, lowered: first, dims: dimsOf(first, part) },
+      ...{ name: `${name}_${part.method}`, way: part.method, lowered: first, dims: dimsOf(first, part) },
       said: saidIn(first, part, again),
-      beginnings: beginningsOf(first, part.way),
+      beginnings: beginningsOf(first, part.method),
       kept: keptStates.map((state) => numbers.get(state) ?? -1),
     }
   })
@@ -155,7 +155,7 @@ const changed = (application: GraphApplication, change: (value: number) => numbe
 })
 
 /** Attributes of steps that a generation sets. */
-function saidIn(first: Lowered, { way, said }: StepPart, again: (change: (value: number) => number) => Lowered): SaidAt[] {
+function saidIn(first: Lowered, { method, said }: StepPart, again: (change: (value: number) => number) => Lowered): SaidAt[] {
   const found = Object.keys(said).flatMap((key): SaidAt[] => {
     const attribute = key as Attribute
     const value = saidValues[attribute]
@@ -164,17 +164,17 @@ function saidIn(first: Lowered, { way, said }: StepPart, again: (change: (value:
       attrs.flatMap((attr, i) => {
         const theirs = other.steps[step]?.attrs[i]
         if (JSON.stringify(attr) === JSON.stringify(theirs)) return []
-        if (attr !== value || theirs !== value + 1) throw new Error(`internal: ${way} has ${attribute} in another form`)
+        if (attr !== value || theirs !== value + 1) throw new Error(`internal: ${method} has ${attribute} in another form`)
         return [{ attribute, step, attr: i }]
       }),
     )
-    if (places.length === 0) throw new Error(`internal: no step of ${way} has ${attribute}`)
+    if (places.length === 0) throw new Error(`internal: no step of ${method} has ${attribute}`)
     return places
   })
   return found
 }
 
-function beginningsOf({ states }: Lowered, way: Way): LoweredBeginning[] {
+function beginningsOf({ states }: Lowered, way: DecodingMethod): LoweredBeginning[] {
   return states.flatMap(({ name, cleared, dtype }, state) => {
     if (cleared) return []
     const beginning = beginningOf(name, way)

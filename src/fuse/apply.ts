@@ -64,8 +64,8 @@ export function applyPlan(
     checkTuned(plan)
     const prepared = prepareGraph(original, plan, ops, layouts)
     const planned = new Grouping(prepared, plan, ops, layouts, memo).run()
-    const folds = scaleFoldingsOf(original, plan.quantised?.dynamic ?? [], ops)
-    return folds.length === 0 ? planned : { ...planned, graph: { ...planned.graph, folds } }
+    const scaleFoldings = scaleFoldingsOf(original, plan.quantised?.dynamic ?? [], ops)
+    return scaleFoldings.length === 0 ? planned : { ...planned, graph: { ...planned.graph, folds: scaleFoldings } }
   })
 }
 

@@ -23,9 +23,9 @@ export interface Monoid {
   readonly cuda: string
 }
 
-type Meaning = Pick<Monoid, 'evaluate' | 'combine' | 'scan'>
+type Reducer = Pick<Monoid, 'evaluate' | 'combine' | 'scan'>
 
-const fold = (identity: number, combine: (a: number, b: number) => number): Meaning => ({
+const sequential = (identity: number, combine: (a: number, b: number) => number): Reducer => ({
   combine,
   evaluate: (length, value) => {
     let total = identity
@@ -42,7 +42,7 @@ const fold = (identity: number, combine: (a: number, b: number) => number): Mean
 })
 
 /** Index of the first best value. */
-const pick = (better: (a: number, b: number) => boolean): Meaning => {
+const pick = (better: (a: number, b: number) => boolean): Reducer => {
   const picker = (value: (index: number) => number) => {
     let best = 0
     let most = Number.NaN
@@ -71,21 +71,21 @@ export const monoids = {
     element: ['f32', 'i32'],
     result: (t) => t,
     identity: 0,
-    ...fold(0, (a, b) => a + b),
+    ...sequential(0, (a, b) => a + b),
     cuda: 'heddle::Sum',
   },
   max: {
     element: ['f32', 'i32'],
     result: (t) => t,
     identity: Number.NEGATIVE_INFINITY,
-    ...fold(Number.NEGATIVE_INFINITY, Math.max),
+    ...sequential(Number.NEGATIVE_INFINITY, Math.max),
     cuda: 'heddle::Max',
   },
   min: {
     element: ['f32', 'i32'],
     result: (t) => t,
     identity: Number.POSITIVE_INFINITY,
-    ...fold(Number.POSITIVE_INFINITY, Math.min),
+    ...sequential(Number.POSITIVE_INFINITY, Math.min),
     cuda: 'heddle::Min',
   },
   argmax: {

@@ -27,12 +27,12 @@ export const observeHistograms = (graph: Graph, sites: readonly Site[], scaleOf:
   })
 
 /** Observes the largest magnitude of every channel of the values with scale folding: float32, the output `x.channels` of node `x`. */
-export function observeChannels(graph: Graph, folds: readonly ScaleFolding[]): Graph {
+export function observeChannels(graph: Graph, foldings: readonly ScaleFolding[]): Graph {
   const builder = new GraphBuilder()
   builder.values.push(...graph.values)
   builder.nodes.push(...graph.nodes)
   const outputs: Record<string, number> = { ...graph.outputs }
-  for (const { value, shape } of folds) {
+  for (const { value, shape } of foldings) {
     const node = graph.nodes.find(({ name }) => name === value)
     const [id] = node === undefined ? [] : outputsOf(node)
     if (id === undefined) throw new Error(`internal: graph ${graph.name} has no node ${value}`)

@@ -30,7 +30,7 @@ interface Place {
 type Scaling = Place & { readonly factors: readonly number[] }
 
 /** A scale folding over the tensors of a model. */
-interface ModelFold {
+interface ModelFolding {
   /** Name of the activation, such as `layer0.gated`. */
   readonly name: string
   readonly readers: readonly Place[]
@@ -62,17 +62,17 @@ export async function smoothWeights(
   signal?: AbortSignal,
 ): Promise<{ readonly weights: Weights; readonly exact: Weights }> {
   if (!(alpha >= 0 && alpha <= 1)) throw usageError('smooth.alpha', `alpha is ${alpha}, expected a number from 0 to 1`)
-  const folds = fromTheEnd(foldsOfModel(applications, plan, dims))
+  const foldings = fromTheEnd(foldingsOfModel(applications, plan, dims))
   const scalings = new Map<string, Scaling[]>()
   const add = (place: Place, factors: readonly number[]): void => {
     scalings.set(place.tensor, [...(scalings.get(place.tensor) ?? []), { ...place, factors }])
   }
   const soFar = (name: string): Weight => times(existing(exact, name), scalings.get(name) ?? [], 'f32')
-  for (const fold of folds) {
-    const factors = await factorsOf(fold, soFar, maximaOf(fold, channels), alpha, signal)
-    for (const reader of fold.readers) add(reader, factors)
+  for (const folding of foldings) {
+    const factors = await factorsOf(folding, soFar, maximaOf(folding, channels), alpha, signal)
+    for (const reader of folding.readers) add(reader, factors)
     const inverse = factors.map((factor) => 1 / factor)
-    for (const maker of fold.makers) add(maker, inverse)
+    for (const maker of folding.makers) add(maker, inverse)
   }
   const scaled = { weights: { ...weights }, exact: { ...exact } }
   for (const [name, places] of scalings) {
@@ -87,15 +87,16 @@ export async function smoothWeights(
  * Orders foldings so that a weight that one multiplies and another divides is divided first: its channels are then compared at their final
  * magnitudes.
  */
-function fromTheEnd(folds: readonly ModelFold[]): ModelFold[] {
-  const rest = [...folds]
-  const ordered: ModelFold[] = []
+function fromTheEnd(foldings: readonly ModelFolding[]): ModelFolding[] {
+  const rest = [...foldings]
+  const ordered: ModelFolding[] = []
   while (rest.length > 0) {
-    const made = (fold: ModelFold): boolean =>
+    const made = (folding: ModelFolding): boolean =>
       rest.some(
-        (other) => other !== fold && other.makers.some(({ tensor }) => fold.readers.some((reader) => reader.tensor === tensor)),
+        (other) =>
+          other !== folding && other.makers.some(({ tensor }) => folding.readers.some((reader) => reader.tensor === tensor)),
       )
-    const next = rest.findIndex((fold) => !made(fold))
+    const next = rest.findIndex((folding) => !made(folding))
     ordered.push(...rest.splice(Math.max(next, 0), 1))
   }
   return ordered
@@ -128,7 +129,7 @@ function times(weight: Weight, places: readonly Scaling[], dtype: DType): Weight
 }
 
 /** Calibrated maxima of a folding's channels. @throws usage `smooth.channels` */
-function maximaOf({ name, channels }: ModelFold, { values }: ChannelMaxima): readonly number[] {
+function maximaOf({ name, channels }: ModelFolding, { values }: ChannelMaxima): readonly number[] {
   const found = values[name]
   if (found?.length === channels) return found
   const what = found === undefined ? 'was not calibrated' : `was calibrated with ${found.length} channels, and has ${channels}`
@@ -137,7 +138,7 @@ function maximaOf({ name, channels }: ModelFold, { values }: ChannelMaxima): rea
 
 /** Factor of each channel; 1 if all its weights or activations are 0. Channels made by the same element share a factor. */
 async function factorsOf(
-  { readers, makers, channels }: ModelFold,
+  { readers, makers, channels }: ModelFolding,
   weightOf: (tensor: string) => Weight,
   maxima: readonly number[],
   alpha: number,
@@ -183,22 +184,22 @@ function groupsOf(makers: readonly Place[], channels: number): number[] {
  * Scale foldings over a model's tensors. Programs share tensors and caches, so all applications that read a folded tensor must fold it too.
  * @throws usage `smooth.plan`
  */
-function foldsOfModel(applications: readonly GraphApplication[], plan: string, dims: Dims): ModelFold[] {
-  const folds = new Map<string, ModelFold>()
+function foldingsOfModel(applications: readonly GraphApplication[], plan: string, dims: Dims): ModelFolding[] {
+  const foldings = new Map<string, ModelFolding>()
   const ofTensor = new Map<string, Set<string>>()
   const own = applications.map((application) => {
-    const found = (application.graph.folds ?? []).map((fold): [string, ModelFold] => {
-      const made = overTensors(fold, application, dims)
+    const found = (application.graph.folds ?? []).map((folding): [string, ModelFolding] => {
+      const made = overTensors(folding, application, dims)
       return [JSON.stringify([made.readers, made.makers]), made]
     })
-    for (const [key, fold] of found) {
-      if (!folds.has(key)) folds.set(key, fold)
-      for (const { tensor } of [...fold.readers, ...fold.makers])
+    for (const [key, folding] of found) {
+      if (!foldings.has(key)) foldings.set(key, folding)
+      for (const { tensor } of [...folding.readers, ...folding.makers])
         ofTensor.set(tensor, (ofTensor.get(tensor) ?? new Set()).add(key))
     }
     return new Set(found.map(([key]) => key))
   })
-  if (folds.size === 0) {
+  if (foldings.size === 0) {
     throw usageError('smooth.plan', `plan ${plan} quantises no rows of activations, so there is nothing to smooth`, {
       hint: 'best-llama-w8a8 and fasterllama-v1 do',
     })
@@ -211,10 +212,10 @@ function foldsOfModel(applications: readonly GraphApplication[], plan: string, d
       })
     }
   }
-  return [...folds.values()]
+  return [...foldings.values()]
 }
 
-function overTensors({ value, shape, readers, makers }: ScaleFolding, application: GraphApplication, dims: Dims): ModelFold {
+function overTensors({ value, shape, readers, makers }: ScaleFolding, application: GraphApplication, dims: Dims): ModelFolding {
   const { label, weights, dims: renamed = {} } = application
   const sizes = {
     ...dims,

@@ -7,7 +7,7 @@ import type { DType } from '../ir/dtype.js'
 import type { ValueId } from '../ir/graph.js'
 import type { GraphApplication } from './application.js'
 import { type BoundKernel, bindingOf, bindKernel, type ValueInfo, valueInfo } from './bind.js'
-import { type Held, ProgramMemory, type Storage, type StorageId } from './program_memory.js'
+import { ProgramMemory, type Storage, type StorageId, type StoredValue } from './program_memory.js'
 import { carryStates, describeValue, openStates, type ProgramStates, type ProgramValue, valueBytes } from './program_states.js'
 import { type FlatStep, kernelStep, matmulSteps, type StepContext } from './program_steps.js'
 import { weightSource } from './weight_tensors.js'
@@ -79,18 +79,18 @@ function flattenApplication(state: State, application: GraphApplication): void {
   const { graph, label } = application
   const binding = bindingOf(application, state.config)
   const info = (id: ValueId) => valueInfo(graph, id, binding)
-  const values = new Map<ValueId, Held>()
+  const values = new Map<ValueId, StoredValue>()
   for (const [name, id] of Object.entries(graph.inputs)) values.set(id, inputValue(state, application, name, info(id)))
   for (const [name, id] of Object.entries(graph.weights)) values.set(id, weightValue(state, application, name, info(id)))
   for (const node of graph.nodes) {
     const name = `${label}/${node.name}`
-    if (node.kind === 'view') values.set(node.out, heldValue(values, node.input))
+    if (node.kind === 'view') values.set(node.out, storedValue(values, node.input))
     else if (node.kind === 'op') appendKernel(state, name, bindKernel(graph, node, binding, state.config.manifest), values, info)
     else {
       values.set(node.out, allocate(state, info(node.out)))
       const used: StorageId[] = []
       const use = (id: ValueId): StorageId => {
-        const storage = state.memory.read(heldValue(values, id), state.steps.length, name)
+        const storage = state.memory.read(storedValue(values, id), state.steps.length, name)
         used.push(storage)
         return storage
       }
@@ -102,7 +102,7 @@ function flattenApplication(state: State, application: GraphApplication): void {
     const wire = wired(label, 'output', name, application.outputs)
     if (state.named.has(wire))
       throw usageError('program.value', `${label}: output ${name} is wired to ${wire}, which already has a value`)
-    state.named.set(wire, { info: info(id), ...heldValue(values, id) })
+    state.named.set(wire, { info: info(id), ...storedValue(values, id) })
   }
 }
 
@@ -111,28 +111,28 @@ function appendKernel(
   state: State,
   name: string,
   bound: BoundKernel,
-  values: Map<ValueId, Held>,
+  values: Map<ValueId, StoredValue>,
   info: (id: ValueId) => ValueInfo,
 ): void {
   const { memory, steps } = state
   const buffers = bound.entry.buffers.map((buffer, i) => ({ ...buffer, id: bound.values[i] ?? -1 }))
-  const inputs = new Map(buffers.flatMap(({ access, id }) => (access === 'in' ? [[id, heldValue(values, id)] as const] : [])))
+  const inputs = new Map(buffers.flatMap(({ access, id }) => (access === 'in' ? [[id, storedValue(values, id)] as const] : [])))
   for (const { updates } of buffers) {
     const before = buffers.find((buffer) => buffer.name === updates)
-    const held = before === undefined ? undefined : inputs.get(before.id)
-    if (before === undefined || held === undefined || !isKept(state, held.storage)) continue
+    const stored = before === undefined ? undefined : inputs.get(before.id)
+    if (before === undefined || stored === undefined || !isKept(state, stored.storage)) continue
     const copy = allocate(state, info(before.id))
-    const from = memory.read(held, steps.length, name)
+    const from = memory.read(stored, steps.length, name)
     steps.push({ kind: 'copy', label: `${name}.${before.name}`, from, to: copy.storage })
     inputs.set(before.id, copy)
   }
-  const read = new Map([...inputs].map(([id, held]) => [id, memory.read(held, steps.length, name)] as const))
+  const read = new Map([...inputs].map(([id, stored]) => [id, memory.read(stored, steps.length, name)] as const))
   for (const { access, id, updates } of buffers) {
     if (access === 'in') continue
     const before = buffers.find((buffer) => buffer.name === updates)
-    const held = before === undefined ? undefined : inputs.get(before.id)
-    const twin = buffers.find((other) => other !== before && other.access === 'in' && read.get(other.id) === held?.storage)
-    if (held !== undefined && twin !== undefined) {
+    const stored = before === undefined ? undefined : inputs.get(before.id)
+    const twin = buffers.find((other) => other !== before && other.access === 'in' && read.get(other.id) === stored?.storage)
+    if (stored !== undefined && twin !== undefined) {
       throw usageError(
         'program.replaced',
         `${name} replaces elements of ${updates} in place and reads the same memory as ${twin.name}`,
@@ -141,9 +141,9 @@ function appendKernel(
         },
       )
     }
-    values.set(id, held === undefined ? allocate(state, info(id)) : memory.replace(held, name))
+    values.set(id, stored === undefined ? allocate(state, info(id)) : memory.replace(stored, name))
   }
-  const storageOf = (id: ValueId): StorageId => read.get(id) ?? heldValue(values, id).storage
+  const storageOf = (id: ValueId): StorageId => read.get(id) ?? storedValue(values, id).storage
   steps.push(kernelStep(name, bound, storageOf))
   for (const { id } of buffers) memory.extend(storageOf(id), steps.length - 1)
 }
@@ -153,7 +153,7 @@ const isKept = ({ memory, inputs }: State, id: StorageId): boolean =>
   memory.at(id).weight !== undefined || Object.values(inputs).some(({ storage }) => storage === id)
 
 /** Program value to which a graph input is wired; the first use of a program input creates it. */
-function inputValue(state: State, { label, inputs }: GraphApplication, name: string, info: ValueInfo): Held {
+function inputValue(state: State, { label, inputs }: GraphApplication, name: string, info: ValueInfo): StoredValue {
   const wire = wired(label, 'input', name, inputs)
   const known = state.named.get(wire)
   if (known !== undefined) {
@@ -171,7 +171,7 @@ function inputValue(state: State, { label, inputs }: GraphApplication, name: str
   return value
 }
 
-function weightValue(state: State, application: GraphApplication, name: string, info: ValueInfo): Held {
+function weightValue(state: State, application: GraphApplication, name: string, info: ValueInfo): StoredValue {
   const { label } = application
   const { name: tensor } = weightSource(application, name)
   const weight = state.config.weights.get(tensor)
@@ -182,13 +182,13 @@ function weightValue(state: State, application: GraphApplication, name: string, 
   return allocate(state, info, tensor)
 }
 
-const allocate = ({ memory, steps, config }: State, info: ValueInfo, weight?: string): Held =>
+const allocate = ({ memory, steps, config }: State, info: ValueInfo, weight?: string): StoredValue =>
   memory.allocate(valueBytes(info, config.layouts), steps.length, weight)
 
-function heldValue(values: ReadonlyMap<ValueId, Held>, id: ValueId): Held {
-  const held = values.get(id)
-  if (held === undefined) throw new Error(`internal: graph value ${id} is used before it is computed`)
-  return held
+function storedValue(values: ReadonlyMap<ValueId, StoredValue>, id: ValueId): StoredValue {
+  const stored = values.get(id)
+  if (stored === undefined) throw new Error(`internal: graph value ${id} is used before it is computed`)
+  return stored
 }
 
 const list = (names: Iterable<string>): string => [...names].join(', ') || 'none'

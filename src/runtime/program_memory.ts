@@ -19,7 +19,7 @@ export interface Storage {
 }
 
 /** A value: a storage, and the number of earlier values in it. */
-export interface Held {
+export interface StoredValue {
   readonly storage: StorageId
   readonly version: number
 }
@@ -30,13 +30,13 @@ export class ProgramMemory {
   readonly #updates = new Map<StorageId, string[]>()
 
   /** Allocates memory for a value that step `step` computes. */
-  allocate(bytes: number, step: number, weight?: string): Held {
+  allocate(bytes: number, step: number, weight?: string): StoredValue {
     this.storages.push({ bytes, weight, state: undefined, first: step, last: step })
     return { storage: this.storages.length - 1, version: 0 }
   }
 
   /** Allocates the memory of a state, which holds a value before the first step. */
-  allocateState(bytes: number, state: string): Held {
+  allocateState(bytes: number, state: string): StoredValue {
     this.storages.push({ bytes, weight: undefined, state, first: 0, last: -1 })
     return { storage: this.storages.length - 1, version: 0 }
   }
@@ -59,7 +59,7 @@ export class ProgramMemory {
    * Storage of a value that a step reads.
    * @throws usage `program.replaced` if an earlier step has replaced elements of the value in place
    */
-  read({ storage, version }: Held, step: number, reader: string): StorageId {
+  read({ storage, version }: StoredValue, step: number, reader: string): StorageId {
     const by = this.#updates.get(storage)?.[version]
     if (by !== undefined) {
       throw usageError('program.replaced', `${reader} needs a value of which ${by} has replaced elements in place`, {
@@ -70,7 +70,7 @@ export class ProgramMemory {
   }
 
   /** Returns the new value of a step that updates another in place. The other must have been read with `read`. */
-  replace({ storage, version }: Held, by: string): Held {
+  replace({ storage, version }: StoredValue, by: string): StoredValue {
     this.#updates.set(storage, [...(this.#updates.get(storage) ?? []), by])
     return { storage, version: version + 1 }
   }

@@ -7,7 +7,7 @@ import { usageError } from '../errors.js'
 import { dtypeInfo } from '../ir/dtype.js'
 import type { ValueInfo } from './bind.js'
 import { findLayout, type Layouts, layoutSize } from './layouts.js'
-import type { Held, ProgramMemory, StorageId } from './program_memory.js'
+import type { ProgramMemory, StorageId, StoredValue } from './program_memory.js'
 import type { FlatStep } from './program_steps.js'
 import type { DeviceTensor } from './session.js'
 
@@ -19,7 +19,7 @@ export interface ProgramState {
 
 export type ProgramStates = Readonly<Record<string, ProgramState>>
 
-export interface ProgramValue extends Held {
+export interface ProgramValue extends StoredValue {
   readonly info: ValueInfo
 }
 

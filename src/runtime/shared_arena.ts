@@ -23,22 +23,22 @@ export interface OwnedArena {
 
 /** Creates an arena that grows with the largest program. Programs are built one after the other. */
 export function sharedArena(device: NativeDevice): OwnedArena {
-  let held: NativeBuffer | undefined
+  let arena: NativeBuffer | undefined
   const release = (): void => {
-    held?.release()
-    held = undefined
+    arena?.release()
+    arena = undefined
   }
   return {
     get bytes() {
-      return held?.bytes ?? 0
+      return arena?.bytes ?? 0
     },
     for: (outgrown) => ({
       async take(bytes) {
-        if (held !== undefined && held.bytes >= bytes) return held
+        if (arena !== undefined && arena.bytes >= bytes) return arena
         release()
         await outgrown()
-        held = device.allocate(bytes)
-        return held
+        arena = device.allocate(bytes)
+        return arena
       },
     }),
     release,

@@ -68,20 +68,23 @@ export function partsBody(kernel: MatmulKernel, scope: Scope, types: TemplateIns
     if (step.kind === 'let')
       writer.writeLine(`const ${scalarText[step.type]} ${inFrame.value(step.name)} = ${expressionText(step.value, context)};`)
   }
-  groups.forEach(({ fold }, i) => {
-    const type = scalarText[fold.value.type]
+  groups.forEach(({ reduction }, i) => {
+    const type = scalarText[reduction.value.type]
     writer.writeLine(`${type} ${kept[i]?.values}[VEC];`)
     writer.writeLine(`const heddle::KeptChunk<VEC, ${type}> ${kept[i]?.tensor}{${kept[i]?.values}};`)
   })
   writePass({ ...pass, rows: pass.rows.filter((row) => !isProduct(row)) }, context)
   const [group, beyond] = ['group of columns', names.fresh('beyond')]
-  groups.forEach(({ store, fold, end }, i) => {
+  groups.forEach(({ store, reduction, end }, i) => {
     const offsetAt = (place: string): string => {
       const at = { ...framed, value: (name: string) => (name === group ? place : framed.value(name)) }
       return offsetText(store.tensor, [...store.rows, indexVar(group)], { ...scope, tensors: partials.tensors, names: at })
     }
     const own = `column / ${partColumns}`
-    const [monoid, count] = [monoidText(fold.monoid, fold.value.type), expressionText(store.length, { ...scope, names: framed })]
+    const [monoid, count] = [
+      monoidText(reduction.monoid, reduction.value.type),
+      expressionText(store.length, { ...scope, names: framed }),
+    ]
     const [tensor, values] = [names.tensor(store.tensor), kept[i]?.values]
     // A tensor may have room for fewer groups than there are, or for more: those beyond the columns hold the neutral element.
     writer.writeLine(
@@ -112,7 +115,7 @@ function asElements(
 ): Kernel {
   const inputs = partials.tensors.filter(({ access }) => access === 'in')
   const results = kept.map(({ tensor }, i): TensorParam => {
-    const type = groups[i]?.fold.value.type === 'i32' ? 'i32' : 'f32'
+    const type = groups[i]?.reduction.value.type === 'i32' ? 'i32' : 'f32'
     return { name: tensor, access: 'out', dtype: type, dims: axes, layout: rowMajor(axes) }
   })
   const rows = axes.slice(0, -1).map((axis) => indexVar(partials.rows.find((row) => row.dim === axis)?.index ?? axis))

@@ -11,7 +11,7 @@ import { histogram, lengthAndElement, reduction, scan, threshold } from '../cons
 import { topK } from '../constructs/top_k.js'
 import { itemOf } from '../constructs/top_k_element.js'
 import { quote, reject } from '../diagnostics/reject.js'
-import { foldCall, integer } from '../recurrences/fold.js'
+import { foldCall, integer } from '../recurrences/recurrence.js'
 import { accessHint } from '../static/hints.js'
 import { type Brand, describe, type Lowering, type Place, scalar, type Value, type ValueOf } from '../static/values.js'
 import { asCondition } from '../types/conditions.js'

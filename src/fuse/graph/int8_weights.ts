@@ -4,7 +4,7 @@
  */
 import { usageError } from '../../errors.js'
 import { type Graph, type GraphNode, type GraphValue, inputsOf, type NodeOf, type ValueId } from '../../ir/graph.js'
-import { stepsName } from '../../lang/step_names.js'
+import { scalesName } from '../../lang/node_names.js'
 import { aliasesOf, pushValue, valueAt } from './edit.js'
 
 type Matmul = NodeOf<'matmul'>
@@ -36,7 +36,7 @@ export class Int8Weights {
    * not the matmul's columns
    */
   take(matmul: Matmul, weight: string, times?: string): ValueId {
-    const name = stepsName(weight)
+    const name = scalesName(weight)
     const known = this.steps[name]
     if (known !== undefined && known.times !== times)
       throw this.#refuse(

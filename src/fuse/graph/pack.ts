@@ -17,9 +17,9 @@ import {
 import { printType } from '../../ir/kernel.js'
 import { freshName } from '../../ir/names.js'
 import { type Extent, multiplyExtents, parseExtent, printShape, type Shape, sameExtent } from '../../ir/shape.js'
+import { packName, unpackName } from '../../lang/node_names.js'
 import { inputNames, isNodeOf, opNode } from '../../lang/op_node.js'
 import type { Packing } from '../../lang/plan.js'
-import { packName, unpackName } from '../../lang/step_names.js'
 import { packRows, unpackRows } from '../../std/index.js'
 import { mapInputs, pushValue, reshape, valueAt } from './edit.js'
 

@@ -7,9 +7,9 @@
 import { usageError } from '../../errors.js'
 import { type Graph, type GraphNode, type GraphValue, type NodeOf, outputsOf, type ValueId } from '../../ir/graph.js'
 import type { DTypeRef, Kernel } from '../../ir/kernel.js'
+import { floatName, int8Name, scalesName } from '../../lang/node_names.js'
 import { isNodeOf, opNode } from '../../lang/op_node.js'
 import type { PlanDecl, QuantisedDecl } from '../../lang/plan.js'
-import { floatName, int8Name, stepsName } from '../../lang/step_names.js'
 import {
   dequantize,
   dequantizeChannels,
@@ -20,11 +20,11 @@ import {
   scaleChannels,
 } from '../../std/index.js'
 import { mapInputs, prune, pushValue, reshape, valueAt } from './edit.js'
+import { Int8Nodes } from './int8_nodes.js'
 import { Int8Propagation } from './int8_propagation.js'
-import { Int8Steps } from './int8_steps.js'
 import { Int8Weights } from './int8_weights.js'
 import { floatProduct, quantisedValue, refuseUnquantised } from './quantised_names.js'
-import { RowSteps, rowAxes } from './row_steps.js'
+import { RowScales, rowAxes } from './row_scales.js'
 
 /**
  * @param ops kernels of the graph's ops, by name
@@ -44,8 +44,8 @@ class Quantiser {
   readonly #nodes: GraphNode[] = []
   readonly #inputs: Record<string, ValueId>
   readonly #weights: Int8Weights
-  readonly #rows: RowSteps
-  readonly #steps: Int8Steps
+  readonly #rows: RowScales
+  readonly #steps: Int8Nodes
   /** Matmuls that take only their weight as int8. */
   readonly #weightOnly: ReadonlySet<GraphNode>
   readonly #outputs: Record<string, ValueId>
@@ -72,8 +72,8 @@ class Quantiser {
     this.#weightOnly = new Set(config.weightOnly.map((name) => floatProduct(graph, plan, this.#propagation, name)))
     const reads = (node: GraphNode): boolean => this.#propagation.integer.has(node) || this.#weightOnly.has(node)
     this.#weights = new Int8Weights(graph, plan, config.weights, this.#values, reads)
-    this.#rows = new RowSteps(plan, this.#values, this.#nodes)
-    this.#steps = new Int8Steps(graph, this.#values, this.#nodes, this.#propagation.traced)
+    this.#rows = new RowScales(plan, this.#values, this.#nodes)
+    this.#steps = new Int8Nodes(graph, this.#values, this.#nodes, this.#propagation.traced)
   }
 
   run(): Graph {
@@ -145,7 +145,7 @@ class Quantiser {
       this.#int8.set(id, y)
       const axes = rowAxes(flat, 1, shape)
       if (axes !== undefined) {
-        const own = reshape(this.#values, this.#nodes, steps, shape.slice(0, axes), stepsName(int8Name(name)))
+        const own = reshape(this.#values, this.#nodes, steps, shape.slice(0, axes), scalesName(int8Name(name)))
         this.#rows.set(id, { axes, id: own })
       }
       return

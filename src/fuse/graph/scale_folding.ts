@@ -35,7 +35,7 @@ export const scaleFoldingsOf = (graph: Graph, names: readonly string[], ops: Rea
   names.flatMap((name) => {
     const node = graph.nodes.find((each) => each.name === name)
     const [id] = node === undefined ? [] : outputsOf(node)
-    return id === undefined ? [] : (new Folding(graph, ops).fold(name, id) ?? [])
+    return id === undefined ? [] : (new Folding(graph, ops).folding(name, id) ?? [])
   })
 
 class Folding {
@@ -47,7 +47,7 @@ class Folding {
     this.#ops = ops
   }
 
-  fold(name: string, id: ValueId): ScaleFolding | undefined {
+  folding(name: string, id: ValueId): ScaleFolding | undefined {
     const aliases = aliasesOf(this.#graph.nodes, id)
     const products = [...aliases].flatMap((alias) => this.#readersOf(alias)).filter(({ kind }) => kind !== 'view')
     const readers = products.map((node) => this.#reads(node))
@@ -138,7 +138,7 @@ class Folding {
         if (Object.values(node.inputs).filter((other) => other === input).length > 1) return undefined
         const inputAt = inGraph(places, kernel, node, this.#graph)
         // The earlier contents were computed like the update, by the same weights.
-        if (tensor === updated) return this.#isKept(input, inputAt, at) ? [] : undefined
+        if (tensor === updated) return this.#isBuffered(input, inputAt, at) ? [] : undefined
         return this.#source(input, inputAt)
       })
       if (!makers.includes(undefined)) return makers.flatMap((each) => each ?? [])
@@ -147,7 +147,7 @@ class Folding {
   }
 
   /** True if an input of the graph holds the earlier contents of an update: scaled at the same indices, and read by nothing else. */
-  #isKept(id: ValueId, at: At, wanted: At): boolean {
+  #isBuffered(id: ValueId, at: At, wanted: At): boolean {
     const isInput = Object.values(this.#graph.inputs).includes(id)
     return isInput && this.#readersOf(id).length === 1 && placesText(at) === placesText(wanted)
   }

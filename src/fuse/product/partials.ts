@@ -18,7 +18,7 @@ import { onlyNodes } from './parts.js'
 /** A reduction over each group of columns, as an expression of the column. */
 export interface Grouped {
   readonly store: StmtOf<'storeRow'>
-  readonly fold: ExprOf<'fold'>
+  readonly reduction: ExprOf<'fold'>
   /** An element, of the index `column`. */
   readonly element: Expr
   /** Dimension that the columns run along, if the reduction states where they end. */
@@ -36,20 +36,20 @@ const either = (fn: 'add' | 'mul' | 'minimum', a: Expr, b: Expr): readonly Expr[
 /** A statement as a reduction over groups of columns; undefined for any other. */
 export function groupedOf(stmt: Stmt): Grouped | undefined {
   if (stmt.kind !== 'storeRow' || stmt.when !== undefined || stmt.value.kind !== 'fold') return undefined
-  const { value: fold } = stmt
+  const { value: reduction } = stmt
   const starts = either('mul', indexVar(stmt.index), i32(partColumns))
-  const columns = starts.flatMap((start) => either('add', start, indexVar(fold.index)))
-  const element = rewrite(fold.value, (node) => (columns.some((each) => equalExprs(each, node)) ? indexVar(column) : node))
+  const columns = starts.flatMap((start) => either('add', start, indexVar(reduction.index)))
+  const element = rewrite(reduction.value, (node) => (columns.some((each) => equalExprs(each, node)) ? indexVar(column) : node))
   const left = freeNames(element)
-  if (left.has(stmt.index) || left.has(fold.index)) return undefined
+  if (left.has(stmt.index) || left.has(reduction.index)) return undefined
   const whole = i32(partColumns)
-  if (equalExprs(fold.length, whole)) return { store: stmt, fold, element, end: undefined }
-  const end = dimsOf(fold.length).find((dim) =>
+  if (equalExprs(reduction.length, whole)) return { store: stmt, reduction, element, end: undefined }
+  const end = dimsOf(reduction.length).find((dim) =>
     starts
       .flatMap((start) => either('minimum', whole, call('sub', dim, start)))
-      .some((length) => equalExprs(length, fold.length)),
+      .some((length) => equalExprs(length, reduction.length)),
   )
-  return end?.kind === 'dim' ? { store: stmt, fold, element, end: end.name } : undefined
+  return end?.kind === 'dim' ? { store: stmt, reduction, element, end: end.name } : undefined
 }
 
 function dimsOf(expr: Expr): readonly Expr[] {

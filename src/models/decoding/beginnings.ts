@@ -3,7 +3,7 @@
  * numbers in Node; a test compares the texts that both produce.
  */
 
-import type { Way } from '../parts/generator_parts.js'
+import type { DecodingMethod } from '../parts/generator_parts.js'
 import { notYet } from './beam_search.js'
 
 export type Begin =
@@ -78,7 +78,7 @@ const common: Readonly<Record<string, Beginning>> = {
 const written = ['history', 'parents']
 
 /** Initial contents of a state; undefined for one that steps write first. @throws Error for an unknown state */
-export function beginningOf(state: string, way: Way): Beginning | undefined {
+export function beginningOf(state: string, way: DecodingMethod): Beginning | undefined {
   if (state === 'cumulative') return { how: 'first_beam', value: way === 'beams_hf' ? notYet.hf : notYet.plain }
   const found = Object.hasOwn(common, state) ? common[state] : undefined
   if (found === undefined && !written.includes(state)) throw new Error(`internal: state ${state} has no initial contents`)

@@ -103,20 +103,20 @@ function stepsOf(
   const plain = beamSizes({ width: beams, vocab, ends: 1, rule: 'plain' })
   const hf = hfSizes(config, beams)
   const parts: Readonly<Record<GeneratorSettings['choices'][number], () => Omit<StepPart, 'tensors'>[]>> = {
-    greedy: () => [{ ...rows, way: 'greedy', program: step('greedy'), dims: whole }],
+    greedy: () => [{ ...rows, method: 'greedy', program: step('greedy'), dims: whole }],
     sample: () => [
-      { ...rows, way: 'sample', program: step('sample'), dims: whole },
-      { ...rows, way: 'sample_narrowed', program: step('sample_narrowed'), dims: { ...whole, k: mostCandidates } },
-      { ...rows, way: 'sample_top', program: step('sample_top'), dims: { ...model, q: few.p, k: countFor(topK) } },
+      { ...rows, method: 'sample', program: step('sample'), dims: whole },
+      { ...rows, method: 'sample_narrowed', program: step('sample_narrowed'), dims: { ...whole, k: mostCandidates } },
+      { ...rows, method: 'sample_top', program: step('sample_top'), dims: { ...model, q: few.p, k: countFor(topK) } },
     ],
     beams: () => {
       const of = { quantities: quantities.beams, dims: { ...model, q: plain.p, k: plain.k } }
       const said = { ...ofProcessors, max_steps: maxSteps }
       return [
-        { ...of, way: 'beams', program: search({ kind: 'plain', diversityRate: 0 }), said },
+        { ...of, method: 'beams', program: search({ kind: 'plain', diversityRate: 0 }), said },
         {
           ...of,
-          way: 'beams_diverse',
+          method: 'beams_diverse',
           program: search({ kind: 'plain', diversityRate }),
           said: { ...said, diversity_rate: diversityRate },
         },
@@ -124,7 +124,7 @@ function stepsOf(
     },
     hf: () => [
       {
-        ...{ quantities: quantities.beams, dims: { ...model, q: hf.p, k: hf.k }, way: 'beams_hf' },
+        ...{ quantities: quantities.beams, dims: { ...model, q: hf.p, k: hf.k }, method: 'beams_hf' },
         program: search({ kind: 'hf', lengthPenalty, earlyStopping }),
         said: { ...ofProcessors, max_steps: maxSteps, length_penalty: lengthPenalty, early_stopping: earlyStopping },
       },

@@ -35,7 +35,7 @@ export type InputKind =
   | 'writers'
 
 /** Methods of choosing tokens; each has its own program. */
-export type Way = 'greedy' | 'sample' | 'sample_narrowed' | 'sample_top' | 'beams' | 'beams_diverse' | 'beams_hf'
+export type DecodingMethod = 'greedy' | 'sample' | 'sample_narrowed' | 'sample_top' | 'beams' | 'beams_diverse' | 'beams_hf'
 
 /** Attributes that a generation sets, not the program. */
 export type Attribute = 'max_steps' | 'diversity_rate' | 'length_penalty' | 'early_stopping' | 'no_repeat_ngram_size'
@@ -55,7 +55,7 @@ export interface ReaderPart extends PartOf {
 }
 
 export interface StepPart extends PartOf {
-  readonly way: Way
+  readonly method: DecodingMethod
   /** Placeholder value in the program of each attribute that a generation sets. No other attribute has this value. */
   readonly said: Readonly<Partial<Record<Attribute, number>>>
 }

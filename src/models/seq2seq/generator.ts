@@ -74,18 +74,23 @@ function stepsOf(
     seq2seqDecoder.of({ ...decoderSettings(config, headBias), choice, processors })
   const { p } = beamSizes({ width: 1, vocab, ends: 1, rule: 'plain' })
   const parts: Readonly<Record<GeneratorSettings['choices'][number], () => Step[]>> = {
-    greedy: () => [{ way: 'greedy', program: step({ kind: 'greedy' }), dims: model, said: ofProcessors }],
+    greedy: () => [{ method: 'greedy', program: step({ kind: 'greedy' }), dims: model, said: ofProcessors }],
     sample: () => [
-      { way: 'sample', program: step({ kind: 'sample' }), dims: model, said: ofProcessors },
-      { way: 'sample_top', program: step({ kind: 'sample_top' }), dims: { ...model, p, k: countFor(topK) }, said: ofProcessors },
+      { method: 'sample', program: step({ kind: 'sample' }), dims: model, said: ofProcessors },
+      {
+        method: 'sample_top',
+        program: step({ kind: 'sample_top' }),
+        dims: { ...model, p, k: countFor(topK) },
+        said: ofProcessors,
+      },
     ],
     beams: () => {
       const dims = { ...model, ...beamSizes({ width: beams, vocab, ends: 1, rule: 'plain' }) }
       const said = { ...ofProcessors, max_steps: maxSteps }
       return [
-        { way: 'beams', program: step({ kind: 'beams', maxSteps, diversityRate: 0 }), dims, said },
+        { method: 'beams', program: step({ kind: 'beams', maxSteps, diversityRate: 0 }), dims, said },
         {
-          way: 'beams_diverse',
+          method: 'beams_diverse',
           program: step({ kind: 'beams', maxSteps, diversityRate }),
           dims,
           said: { ...said, diversity_rate: diversityRate },
@@ -94,7 +99,7 @@ function stepsOf(
     },
     hf: () => [
       {
-        ...{ way: 'beams_hf', program: step({ kind: 'beams_hf', maxSteps, lengthPenalty, earlyStopping }) },
+        ...{ method: 'beams_hf', program: step({ kind: 'beams_hf', maxSteps, lengthPenalty, earlyStopping }) },
         dims: { ...model, ...hfSizes(config, beams) },
         said: { ...ofProcessors, max_steps: maxSteps, length_penalty: lengthPenalty, early_stopping: earlyStopping },
       },

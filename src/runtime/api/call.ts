@@ -35,14 +35,17 @@ export async function callOp(
   const call = checkCall(op, inputs, options)
   refuseAliases(call)
   const memory = Object.entries(call.inputs).flatMap(([name, tensor]) =>
-    tensor instanceof DeviceTensor ? [[name, tensor.hold(`${call.op.name}: ${name}`, core)] as const] : [],
+    tensor instanceof DeviceTensor ? [[name, tensor.retain(`${call.op.name}: ${name}`, core)] as const] : [],
   )
-  const held = new Map(memory.map(([name, { slice }]) => [name, slice]))
+  const inputSlices = new Map(memory.map(([name, { slice }]) => [name, slice]))
   const start = (of: CheckedCall) => {
     const { entries, isShipped } = core.loaded ?? { entries: new Map() }
     const kernel = findKernel(entries, of, isShipped)
     const library = core.libraryOf(kernel.entry.key)
-    return library && (() => launch({ call: of, kernel, library, held, keep: options.keep === true, signal }, core.native, core))
+    return (
+      library &&
+      (() => launch({ call: of, kernel, library, inputSlices, keep: options.keep === true, signal }, core.native, core))
+    )
   }
   try {
     const now = core.waiting || core.loaded === undefined ? undefined : start(call)

@@ -73,10 +73,10 @@ type ResultType<O extends AnyOp, G, P, Ref extends string> = Ref extends DType
 
 /** Results of a call: host tensors, or device tensors with `keep`. */
 export type CallResult<O extends AnyOp, G, P, Keep extends boolean> = {
-  readonly [K in keyof O['outputs'] & string]: Kept<ResultType<O, G, P, O['outputs'][K]['type']>, Keep>
+  readonly [K in keyof O['outputs'] & string]: ResultOn<ResultType<O, G, P, O['outputs'][K]['type']>, Keep>
 }
 
-export type Kept<D extends DType, Keep extends boolean> = Keep extends true
+export type ResultOn<D extends DType, Keep extends boolean> = Keep extends true
   ? DeviceTensor<D>
   : DType extends D
     ? Tensor

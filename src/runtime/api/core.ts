@@ -8,12 +8,12 @@ import type { DType } from '../../ir/dtype.js'
 import { abortable } from '../abortable.js'
 import type { Device as NativeDevice } from '../device.js'
 import type { NativeLibrary, NativeSlice } from '../native.js'
+import { CallQueue } from './call_queue.js'
 import type { Form, TensorHome } from './device_tensor.js'
 import { entriesByOp, type KernelEntries } from './find_kernel.js'
 import { tensorIn } from './form.js'
 import type { OpenProject, Project } from './project.js'
 import type { Tensor } from './tensor.js'
-import { Turns } from './turns.js'
 
 export interface LoadedProject extends Project {
   readonly entries: KernelEntries
@@ -25,7 +25,7 @@ const pieceBytes = 2 ** 30
 export class DeviceCore implements TensorHome {
   readonly native: NativeDevice
   readonly #open: OpenProject
-  readonly #turns = new Turns()
+  readonly #turns = new CallQueue()
   readonly #running = new Set<Promise<unknown>>()
   readonly #ready = new Set<string>()
   #project: Promise<LoadedProject> | undefined

@@ -23,7 +23,7 @@ export interface TensorHome {
 }
 
 /** Reference to the memory of a device tensor, until it is released. */
-export interface HeldMemory {
+export interface RetainedMemory {
   readonly slice: NativeSlice
   release(): void
 }
@@ -58,12 +58,12 @@ export class DeviceTensor<D extends DType = DType> implements Form<D> {
     checkOptions('tensor', 'read', ['signal'], options)
     const { signal } = options
     signal?.throwIfAborted()
-    const held = this.hold('read', this.#home)
+    const retained = this.retain('read', this.#home)
     try {
       // The device reads elements of the form's type.
-      return (await this.#home.readTensor(this, held.slice, signal)) as Tensor<D>
+      return (await this.#home.readTensor(this, retained.slice, signal)) as Tensor<D>
     } finally {
-      held.release()
+      retained.release()
     }
   }
 
@@ -79,7 +79,7 @@ export class DeviceTensor<D extends DType = DType> implements Form<D> {
   }
 
   /** @internal keeps its memory alive for a call on its device. @throws usage `tensor.freed`, `tensor.device`, `device.closed` */
-  hold(who: string, home: TensorHome): HeldMemory {
+  retain(who: string, home: TensorHome): RetainedMemory {
     if (home !== this.#home) {
       throw usageError('tensor.device', `${who}: the device tensor is on another device`, {
         hint: 'read it there, and upload it here',
@@ -90,12 +90,12 @@ export class DeviceTensor<D extends DType = DType> implements Form<D> {
       throw usageError('tensor.freed', `${who}: the device tensor ${this.dtype} [${this.shape.join(', ')}] was freed`)
     }
     this.#holders += 1
-    let held = true
+    let retained = true
     return {
       slice: this.#slice,
       release: () => {
-        if (!held) return
-        held = false
+        if (!retained) return
+        retained = false
         this.#holders -= 1
         if (this.#freed && this.#holders === 0) this.#slice.buffer.release()
       },

@@ -18,7 +18,7 @@ export interface Launch {
   readonly kernel: FoundKernel
   readonly library: NativeLibrary
   /** Memory of the inputs that are on the device. */
-  readonly held: ReadonlyMap<string, NativeSlice>
+  readonly inputSlices: ReadonlyMap<string, NativeSlice>
   readonly keep: boolean
   readonly signal: AbortSignal | undefined
 }
@@ -79,7 +79,7 @@ export async function launch(
 
 /** Memory of every tensor of the call, and the size of the arena. */
 function placesOf(
-  { call: { op, inputs, outputs }, held, keep }: Launch,
+  { call: { op, inputs, outputs }, inputSlices, keep }: Launch,
   allocate: (bytes: number) => NativeBuffer,
 ): { readonly places: ReadonlyMap<string, Place>; readonly bytes: number } {
   const places = new Map<string, Place>()
@@ -93,7 +93,7 @@ function placesOf(
   }
   const updated = new Set(Object.values(op.updates))
   for (const [name, tensor] of Object.entries(inputs)) {
-    const slice = held.get(name)
+    const slice = inputSlices.get(name)
     if (slice !== undefined) places.set(name, { own: slice })
     // An updated input is a kept result, so that it outlives the call.
     else place(name, formBytes({ ...tensor, layout: op.inputs[name]?.layout }), keep && updated.has(name))

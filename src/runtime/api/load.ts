@@ -8,9 +8,9 @@ import { openSession, type Session } from '../session.js'
 import type { AnyTensor } from './call_types.js'
 import type { DeviceCore } from './core.js'
 import { type Declared, declaredOf } from './declared.js'
-import type { HeldMemory } from './device_tensor.js'
+import type { RetainedMemory } from './device_tensor.js'
 import { anyTensor, recordOf, refuse } from './load_checks.js'
-import { heldOf } from './load_layouts.js'
+import { layoutSetOf } from './load_layouts.js'
 import { firstValues, keptInputs, openStateMemory } from './load_states.js'
 import { TypeChoice } from './load_types.js'
 import { preparedWeights } from './load_weights.js'
@@ -50,7 +50,7 @@ export async function loadModel(core: DeviceCore, decl: GraphDecl | ProgramDecl,
   const project = await core.project()
   const { manifest } = project
   const declared = declaredOf(decl, options.attrs, options.config)
-  const { layouts, conversions } = heldOf(declared, options)
+  const { layouts, conversions } = layoutSetOf(declared, options)
   const weights = weightsFor(declared, options.weights)
   const kept = declared.kind === 'graph' ? keptInputs(declared, options.states) : {}
   const types = new TypeChoice(declared, options.dtype)
@@ -124,10 +124,10 @@ async function upload(
   { source, layouts, weights, states, values, types, sizes, stateSizes }: CheckedModel,
   signal: AbortSignal | undefined,
 ): Promise<LoadedModel> {
-  const memory: HeldMemory[] = []
+  const memory: RetainedMemory[] = []
   let session: Session | undefined
   try {
-    const prepared = preparedWeights(core, source, source.applications, weights, layouts, (held) => memory.push(held))
+    const prepared = preparedWeights(core, source, source.applications, weights, layouts, (retained) => memory.push(retained))
     const config = { device: core.native, library: kernels, manifest, layouts, weights: prepared.uploaded }
     session = await core.track(openSession(config, signal))
     const tensors = new Map([...session.weights, ...prepared.there])
@@ -135,7 +135,7 @@ async function upload(
     const release = (): void => {
       opened.release()
       session?.release()
-      for (const held of memory) held.release()
+      for (const retained of memory) retained.release()
     }
     return new LoadedModel({
       core,
@@ -149,7 +149,7 @@ async function upload(
     })
   } catch (error) {
     session?.release()
-    for (const held of memory) held.release()
+    for (const retained of memory) retained.release()
     throw error
   }
 }

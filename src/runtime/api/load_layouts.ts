@@ -17,13 +17,13 @@ interface Given {
   readonly conversions?: unknown
 }
 
-export interface Held {
+export interface LayoutSet {
   readonly layouts: Layouts
   readonly conversions: readonly Conversion[]
 }
 
 /** @throws usage `load.layouts`, `load.conversions` for options of another type */
-export function heldOf(declared: Declared, { plan, layouts, conversions }: Given): Held {
+export function layoutSetOf(declared: Declared, { plan, layouts, conversions }: Given): LayoutSet {
   const steps = [...conversionsOf(declared, conversions), ...shipped.conversions]
   const ofPlan = typeof plan === 'object' ? (plan.layouts ?? {}) : {}
   const ofSteps = steps

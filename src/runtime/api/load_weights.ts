@@ -10,7 +10,7 @@ import type { Weight, WeightTensor } from '../weight.js'
 import { weightSources } from '../weight_tensors.js'
 import type { AnyTensor } from './call_types.js'
 import type { DeviceCore } from './core.js'
-import { DeviceTensor, type HeldMemory } from './device_tensor.js'
+import { DeviceTensor, type RetainedMemory } from './device_tensor.js'
 import { bytesIn, layoutOf } from './form.js'
 import { refuse } from './load_checks.js'
 import { bytesOf, type Tensor, toNumbers } from './tensor.js'
@@ -25,7 +25,7 @@ export interface PreparedWeights {
 }
 
 /**
- * @param held called with each reference to device memory
+ * @param retain called with each reference to device memory
  * @throws usage `load.layout`, `load.weight` if the plan's form cannot be computed from the given tensors, `layout.unknown`
  */
 export function preparedWeights(
@@ -34,7 +34,7 @@ export function preparedWeights(
   applications: readonly GraphApplication[],
   weights: Readonly<Record<string, AnyTensor>>,
   layouts: Layouts,
-  held: (memory: HeldMemory) => void,
+  retain: (memory: RetainedMemory) => void,
 ): PreparedWeights {
   const uploaded: Record<string, Weight> = {}
   const there = new Map<string, HeldTensor>()
@@ -46,8 +46,8 @@ export function preparedWeights(
     if (first === undefined) continue
     if (first instanceof DeviceTensor && more.length === 0) {
       expectLayout(loaded, name, layout, first)
-      const memory = first.hold(`${loaded.name}: ${name}`, core)
-      held(memory)
+      const memory = first.retain(`${loaded.name}: ${name}`, core)
+      retain(memory)
       there.set(name, { dtype: first.dtype, shape: first.shape, layout, slice: memory.slice })
     } else uploaded[name] = stacked(loaded, name, [first, ...more], layoutOf(layouts, layout, first.shape.length), layout)
   }

@@ -42,12 +42,13 @@ export class LoadedModel {
     const { core } = this.#parts
     const checked = checkRun(this.#parts, given)
     const memory = Object.entries(checked.inputs).flatMap(([name, tensor]) =>
-      tensor instanceof DeviceTensor ? [[name, tensor.hold(`${this.name}: ${name}`, core)] as const] : [],
+      tensor instanceof DeviceTensor ? [[name, tensor.retain(`${this.name}: ${name}`, core)] as const] : [],
     )
-    const held = new Map(memory.map(([name, { slice }]) => [name, slice]))
+    const inputSlices = new Map(memory.map(([name, { slice }]) => [name, slice]))
     try {
       const program = this.#programs.get(checked.key)
-      if (program !== undefined && !core.waiting) return await core.run(() => this.#start(program, checked, held, keep, signal))
+      if (program !== undefined && !core.waiting)
+        return await core.run(() => this.#start(program, checked, inputSlices, keep, signal))
       const waiting = { ...checked, inputs: snapshot(checked.inputs) }
       const ready = async (): Promise<void> => {
         await this.#built(checked)
@@ -56,7 +57,7 @@ export class LoadedModel {
       return await core.run(async () => {
         const built = this.#programs.get(checked.key)
         if (built === undefined) throw usageError('model.closed', `${this.name}.run: the model was closed`)
-        return this.#start(built, waiting, held, keep, signal)
+        return this.#start(built, waiting, inputSlices, keep, signal)
       }, ready)
     } finally {
       for (const [, each] of memory) each.release()
@@ -97,7 +98,7 @@ export class LoadedModel {
     const known = this.#programs.get(key)
     if (known !== undefined) return known
     const { session, source, types, states } = this.#parts
-    const held = Object.fromEntries(
+    const inputSlices = Object.fromEntries(
       Object.entries(states).map(([name, { tensor, next }]) => [name, { tensor, ...(next === undefined ? {} : { next }) }]),
     )
     const program = await buildProgram({
@@ -105,7 +106,7 @@ export class LoadedModel {
       applications: source.applications,
       inputs: Object.keys(source.inputs).filter((name) => states[name] === undefined),
       outputs: [...new Set(Object.values(source.outputs))],
-      states: held,
+      states: inputSlices,
       dims,
       types,
     })
@@ -121,7 +122,7 @@ export class LoadedModel {
   async #start(
     program: Program,
     { inputs, key }: CheckedRun,
-    held: ReadonlyMap<string, NativeSlice>,
+    inputSlices: ReadonlyMap<string, NativeSlice>,
     keep: boolean,
     signal: AbortSignal | undefined,
   ): Promise<Record<string, Tensor<DType> | DeviceTensor>> {
@@ -151,7 +152,7 @@ export class LoadedModel {
         Object.entries(inputs).map(([name, tensor]) => [
           name,
           tensor instanceof DeviceTensor
-            ? (held.get(name) ?? new Uint8Array())
+            ? (inputSlices.get(name) ?? new Uint8Array())
             : bytesIn(tensor, layoutOf(layouts, source.inputs[name]?.layout ?? 'row', tensor.shape.length)),
         ]),
       )

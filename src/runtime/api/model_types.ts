@@ -5,7 +5,7 @@ import type { GraphDecl } from '../../lang/graph.js'
 import type { LayoutDecl } from '../../lang/layout.js'
 import type { PlanDecl } from '../../lang/plan.js'
 import type { Tensors } from '../../lang/types.js'
-import type { AnyTensor, Kept } from './call_types.js'
+import type { AnyTensor, ResultOn } from './call_types.js'
 import type { Tensor } from './tensor.js'
 
 /** Signature in the type of a declaration: inputs with their tensor types, and names; any name if it has none. */
@@ -130,12 +130,12 @@ export interface Model<S extends Signature = Signature, States extends string = 
   run<const Keep extends boolean = false>(
     inputs: RunInputs<S, States>,
     options?: ModelRunOptions<Keep>,
-  ): Promise<{ readonly [K in S['outputs']]: Kept<DType, Keep> }>
+  ): Promise<{ readonly [K in S['outputs']]: ResultOn<DType, Keep> }>
   /** Runs the model for one input after the other: `for await (const { y } of model.stream(prompts))`. */
   stream<const Keep extends boolean = false>(
     inputs: Iterable<RunInputs<S, States>> | AsyncIterable<RunInputs<S, States>>,
     options?: ModelRunOptions<Keep>,
-  ): AsyncGenerator<{ readonly [K in S['outputs']]: Kept<DType, Keep> }, void>
+  ): AsyncGenerator<{ readonly [K in S['outputs']]: ResultOn<DType, Keep> }, void>
   /** Frees weights, states and programs after the runs requested so far. Closing again does nothing. */
   close(): void
 }

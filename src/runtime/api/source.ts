@@ -79,9 +79,10 @@ export function sourceOf(declared: Declared, options: SourceOptions): ModelSourc
   const compiled = compiledUnder(declared, plan.name, options)
   const { applications } = wireProgram(compiled, { amax: scalesOf(declared, plan.name, options.scales) })
   const inputs = compiled.inputs.map((input): [string, GraphValue] => {
-    const [held, given] = [compiled.values[input], getOwn(declared.inputs, input)]
-    if (held === undefined || (held.rows === 'padded' && given !== undefined)) return [input, given ?? missingValue(input)]
-    return [input, { dtype: held.dtype, shape: held.shape, layout: held.layout }]
+    const [compiledInput, given] = [compiled.values[input], getOwn(declared.inputs, input)]
+    if (compiledInput === undefined || (compiledInput.rows === 'padded' && given !== undefined))
+      return [input, given ?? missingValue(input)]
+    return [input, { dtype: compiledInput.dtype, shape: compiledInput.shape, layout: compiledInput.layout }]
   })
   const states = Object.entries(compiled.states).map(([state, { next, cleared }]): [string, SourceState] => [
     state,

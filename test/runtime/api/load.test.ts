@@ -7,7 +7,7 @@ import { splitHeads } from '../../../specs/ops/split_heads.js'
 import { graph, layout, plan, program, tensor } from '../../../src/index.js'
 import { declaredOf } from '../../../src/runtime/api/declared.js'
 import { tensor as given } from '../../../src/runtime/api/index.js'
-import { heldOf } from '../../../src/runtime/api/load_layouts.js'
+import { layoutSetOf } from '../../../src/runtime/api/load_layouts.js'
 import { refusal } from '../../refusal.js'
 import { type Opened, openReference } from './open.js'
 
@@ -60,10 +60,10 @@ it('finds layouts of a program and of a given plan, followed by the shipped ones
   })
   expect(both.layouts?.()).toEqual({ split_heads: headsLayout })
   const stored = plan('stored', turned, { groups: {}, edges: { product: { layout: byColumns } } })
-  const held = heldOf(declaredOf(both, undefined, undefined), { plan: stored })
+  const held = layoutSetOf(declaredOf(both, undefined, undefined), { plan: stored })
   expect(held.layouts).toMatchObject({ ...shippedLayouts, by_columns: byColumns })
   expect(held.conversions.length).toBeGreaterThan(0)
-  const own = heldOf(declaredOf(there, undefined, undefined), { layouts: { any: byColumns } })
+  const own = layoutSetOf(declaredOf(there, undefined, undefined), { layouts: { any: byColumns } })
   expect(own.layouts.by_columns).toBe(byColumns)
 })
 

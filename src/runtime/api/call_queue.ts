@@ -2,7 +2,7 @@
  * Queue of work on a device. Work starts in the order of the calls, even if some of it first has to wait (for a kernel that is being
  * compiled). The device itself then runs started work one by one. Work that waits for nothing starts at once.
  */
-export class Turns {
+export class CallQueue {
   #last: Promise<unknown> | undefined
 
   /** True if earlier work has not started yet. */

@@ -14,12 +14,12 @@ import {
 } from '../../ir/graph.js'
 import type { DTypeRef } from '../../ir/kernel.js'
 import { multiplyExtents, printShape, type Shape } from '../../ir/shape.js'
+import { inverseName, scaleName } from '../../lang/node_names.js'
 import { isNodeOf } from '../../lang/op_node.js'
-import { inverseName, stepName } from '../../lang/step_names.js'
 import { packRows } from '../../std/index.js'
 import { pushValue, reshape, valueAt } from './edit.js'
 
-export class Int8Steps {
+export class Int8Nodes {
   readonly #graph: Graph
   readonly #values: GraphValue[]
   readonly #nodes: GraphNode[]
@@ -46,7 +46,7 @@ export class Int8Steps {
   /** Attribute with the scale of a quantised value, by the value's calibration site. */
   scale(as: ScaleForm, name: string): { readonly attr: string } {
     const site = siteOf(this.#graph, name)
-    const attr = as === 'inverse' ? inverseName(site) : stepName(site)
+    const attr = as === 'inverse' ? inverseName(site) : scaleName(site)
     this.#attrs.add(attr)
     this.#known[attr] = { site, as }
     return { attr }

@@ -10,23 +10,23 @@ import type { GraphNode, GraphValue, NodeOf, ValueId } from '../../ir/graph.js'
 import type { Kernel } from '../../ir/kernel.js'
 import { type Extent, multiplyExtents, printShape, type Shape, sameExtent } from '../../ir/shape.js'
 import { freeNames } from '../../ir/walk.js'
-import { stepsName } from '../../lang/step_names.js'
+import { scalesName } from '../../lang/node_names.js'
 import { equalExprs } from '../space/positions.js'
 import { pushValue, reshape, valueAt } from './edit.js'
 
 /** The scales of a value: one for each index along its first `axes` axes, whose extents they have. */
-export interface Steps {
+export interface ScalesOf {
   readonly id: ValueId
   readonly axes: number
 }
 
 const one: Extent = { factor: 1, dims: [] }
 
-export class RowSteps {
+export class RowScales {
   readonly #plan: string
   readonly #values: GraphValue[]
   readonly #nodes: GraphNode[]
-  readonly #steps = new Map<ValueId, Steps>()
+  readonly #steps = new Map<ValueId, ScalesOf>()
 
   /** @param values @param nodes those of the new graph: nodes for scales are added to them */
   constructor(plan: string, values: GraphValue[], nodes: GraphNode[]) {
@@ -36,17 +36,17 @@ export class RowSteps {
   }
 
   /** Scales of the rows of a value of the original graph, if any. */
-  of(id: ValueId): Steps | undefined {
+  of(id: ValueId): ScalesOf | undefined {
     return this.#steps.get(id)
   }
 
-  set(id: ValueId, steps: Steps): void {
+  set(id: ValueId, steps: ScalesOf): void {
     this.#steps.set(id, steps)
   }
 
   /** The scales as a vector with one element per row of the value as a matrix. */
-  flat({ id }: Steps, name: string): ValueId {
-    return reshape(this.#values, this.#nodes, id, [multiplyExtents(valueAt(this.#values, id).shape)], stepsName(name))
+  flat({ id }: ScalesOf, name: string): ValueId {
+    return reshape(this.#values, this.#nodes, id, [multiplyExtents(valueAt(this.#values, id).shape)], scalesName(name))
   }
 
   /** @throws usage `plan.quantised` for a view that puts elements of one row into several, or several rows into one */
@@ -62,7 +62,7 @@ export class RowSteps {
       )
     }
     const shape = (to ?? []).slice(0, axes)
-    this.#steps.set(out, { axes, id: reshape(this.#values, this.#nodes, steps.id, shape, stepsName(name)) })
+    this.#steps.set(out, { axes, id: reshape(this.#values, this.#nodes, steps.id, shape, scalesName(name)) })
   }
 
   /** @throws usage `plan.quantised` for a node that moves elements between rows */
@@ -75,7 +75,7 @@ export class RowSteps {
     if (steps.axes !== shape.length - 1 || !movesRows(kernel, moved))
       throw this.#refuse(`${node.name} moves elements between rows, which have a scale each`, [node.name])
     // The scales are rows of one element, so a node that moves rows can move them.
-    const column = stepsName(node.name)
+    const column = scalesName(node.name)
     const x = reshape(this.#values, this.#nodes, steps.id, [...shape.slice(0, -1), one], `${column}.x`)
     const rows = valueAt(this.#values, out).shape.slice(0, -1)
     const y = pushValue(this.#values, { dtype: 'f32', shape: [...rows, one], layout: 'row' })

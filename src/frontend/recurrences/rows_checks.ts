@@ -4,7 +4,7 @@ import { type FoldState, mostCarried, stepRows } from '../../ir/constructs/fold_
 import type { Kernel, Stmt } from '../../ir/kernel.js'
 import { stmtExprs, visit } from '../../ir/walk.js'
 import { reject } from '../diagnostics/reject.js'
-import { isAt, madeOf } from './fold_rows_step.js'
+import { isAt, madeOf } from './rows_step.js'
 
 /** Refuses reads that steps cannot perform, and unsupported uses of their results. */
 export function checkSteps({ body }: Pick<Kernel, 'body'>, node: Node): void {

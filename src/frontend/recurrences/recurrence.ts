@@ -13,8 +13,8 @@ import { follow } from '../static/literals.js'
 import { readBrand } from '../static/resolve.js'
 import { describe, type Lowering, type Place, scalar, type Value, type ValueOf } from '../static/values.js'
 import { argumentAt, asIndex, asScalar } from '../types/scalars.js'
-import { carriesRows, foldRows } from './fold_rows.js'
-import { closeStep, lastOf } from './fold_step.js'
+import { carriesRows, foldRows } from './rows.js'
+import { closeStep, lastOf } from './step.js'
 
 const example = 'write fold(n, { h: 0 }, ({ h }, t) => ({ h: ... }))'
 

@@ -12,7 +12,7 @@ import { loop } from '../constructs/rows.js'
 import { reject } from '../diagnostics/reject.js'
 import { type Lowering, type Place, scalar, type Value, type ValueOf } from '../static/values.js'
 import { argumentAt, asScalar } from '../types/scalars.js'
-import { floatOf, isRow, madeBy, partOf, type Step, withoutCopies } from './fold_rows_step.js'
+import { floatOf, isRow, madeBy, partOf, type Step, withoutCopies } from './rows_step.js'
 
 /** True if a fold starts with a row. */
 export const carriesRows = (start: Value): start is ValueOf<'record'> =>

@@ -14,10 +14,10 @@ export const floatName = <N extends string>(value: N): `${N}.float` => `${value}
 
 /** Scale attributes of a quantised value: 127 / amax and amax / 127. */
 export const inverseName = (value: string): string => `${value}.inverse`
-export const stepName = (value: string): string => `${value}.step`
+export const scaleName = (value: string): string => `${value}.step`
 
 /** Scales of the rows of a value. For a weight, they are times the scale of the other operand, and are a weight themselves. */
-export const stepsName = (value: string): string => `${value}.steps`
+export const scalesName = (value: string): string => `${value}.steps`
 
 /** A weight of a stack: the concatenated weights of its nodes, for an op's input or for a matmul. */
 export const stackedName = (stack: string, input = 'weight'): string => `${stack}.${input}`
