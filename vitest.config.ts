@@ -62,8 +62,8 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'nothing',
-          // Modules stay from file to file, since the TypeScript compiler and all of src take seconds to load. What a module keeps is
-          // found by content or by identity, and a test that sets a variable of the environment unsets it.
+          // Modules stay from file to file, since the TypeScript compiler and all of src take seconds to load. Caches of
+          // modules are keyed by content or identity, and a test that sets an environment variable unsets it.
           isolate: false,
           include: ['test/**/*.test.ts'],
           exclude: [...groups, 'page'].map((group) => `test/**/*.${group}.test.ts`).concat(faulty, waiting),

@@ -58,7 +58,7 @@ test('a path at which no folder can be created is refused, without endless retri
   expect(() => at('/proc/nope/cache')).toThrow(expect.objectContaining({ class: 'environment', code: 'cache.write' }))
 })
 
-test('a file is no cache', () => {
+test('a file is not a cache', () => {
   const file = join(work, 'file')
   writeFileSync(file, '')
   expect(() => at(file)).toThrow(expect.objectContaining({ code: 'cache.write', message: `cannot write ${file}: it is a file` }))

@@ -103,7 +103,7 @@ std::vector<Slice> read_epilogue(const Napi::Value& value, const std::string& la
   const Napi::Object object = read_object(value, label + ".epilogue");
   p->relu = read_boolean(object.Get("relu"), label + ".relu");
   const bool to_float = p->dtype_out == HEDDLE_F32 || p->dtype_out == HEDDLE_F16 || p->dtype_out == HEDDLE_BF16;
-  if (!to_float) invalid(label + ".epilogue: the result is no float");
+  if (!to_float) invalid(label + ".epilogue: the result is not a float");
   const uint64_t element = dtype_bytes[p->dtype_out];
   const auto read = [&](const char* name, const std::array<int64_t, 3>& extents, const std::vector<int64_t>& strides) {
     const Napi::Value entry = object.Get(name);

@@ -21,7 +21,7 @@ struct Text {
 int32_t cut(const Request& request, size_t prompt, Text& text, heddle_error* error) {
   for (size_t i = 0; i < text.ids.size(); ++i) {
     if (text.ids[i] < 0)
-      return refuse(error, HEDDLE_NUMBERS, "prompt %zu: the logits of token %zu are no numbers, so no word can be chosen", prompt, i + 1);
+      return refuse(error, HEDDLE_NUMBERS, "prompt %zu: the logits of token %zu are not numbers, so no word can be chosen", prompt, i + 1);
     if (std::find(request.ends.begin(), request.ends.end(), text.ids[i]) == request.ends.end()) continue;
     text.ids.resize(i);
     text.ended = true;
@@ -40,7 +40,7 @@ int32_t trace(const Request& request, const StepResults& results, uint32_t steps
 }
 
 int32_t unfinite(heddle_error* error, size_t prompt, uint32_t beam) {
-  return refuse(error, HEDDLE_NUMBERS, "prompt %zu: the score of beam %u is no number", prompt, beam);
+  return refuse(error, HEDDLE_NUMBERS, "prompt %zu: the score of beam %u is not a number", prompt, beam);
 }
 
 int32_t plain_beams(const Request& request, const StepResults& results, std::vector<Text>& found, heddle_error* error) {

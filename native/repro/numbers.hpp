@@ -47,7 +47,7 @@ inline double small_float(uint32_t bits, int exponent, int mantissa, bool has_in
   return (bits >> total) & 1 ? -value : value;
 }
 
-/// The element at `data` of a storage type. The poison of int8, which no store produces, is no number.
+/// The element at `data` of a storage type. The poison of int8, which no store produces, is not a number.
 inline double number(int32_t dtype, const char* data) {
   switch (dtype) {
     case HEDDLE_F32: return plain<float>(data);

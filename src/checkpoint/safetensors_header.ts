@@ -110,7 +110,7 @@ function checkEntry(tensor: string, entry: unknown, name: string): TensorEntry {
   if (typeof dtype !== 'string') throw refuse('dtype is not a string')
   if (!Array.isArray(shape)) throw refuse('shape is not a list')
   if (shape.length > maxRank) throw refuse(`has ${shape.length} axes, at most ${maxRank} are read`)
-  if (!shape.every(isSize)) throw refuse('shape has an element that is no integer from 0 to 2^53 - 1')
+  if (!shape.every(isSize)) throw refuse('shape has an element that is not an integer from 0 to 2^53 - 1')
   if (!Array.isArray(offsets) || offsets.length !== 2 || !offsets.every(isSize)) throw refuse('data_offsets are not two integers')
   const [from, to] = offsets as [number, number]
   if (!isElementType(dtype)) {

@@ -164,7 +164,7 @@ export const callCodes = texts({
   'tensor.config':
     'The declaration of a tensor or state has an invalid argument. | An argument was left out or misspelt in JavaScript. | Give a storage type and dimensions as strings.',
   'tensor.data':
-    'The values of a tensor are not an array of numbers that it can store. | Nested arrays, texts, or a BigInt64Array for another type. | Give one flat array of numbers.',
+    'The values of a tensor are not an array of numbers that it can store. | Nested arrays, strings, or a BigInt64Array for another type. | Give one flat array of numbers.',
   'tensor.device': 'A tensor is on another device than the call. | Two devices are open. | Read it there, and upload it here.',
   'tensor.dtype':
     'The storage type of a tensor does not exist. | Names of other tools, such as float32. | Write one of the storage types that the message lists.',

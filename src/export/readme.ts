@@ -89,13 +89,13 @@ ${optionsText(generator)}
 ## Memory, streams and threads
 
 Ids, lengths and results are host memory; weights are device memory of the caller, which must outlive the generator (\`${name}.hpp\` owns them). States and workspace are the generator's: \`begin\` allocates
-them, and reuses them for later generations that are no larger. \`begin\` sets states to their contents before the first step.
+them, and reuses them for later generations of at most that size. \`begin\` sets states to their contents before the first step.
 \`${name}_generate\` is \`begin\`, steps by \`advance\`, \`ended\` after every eight of them, and \`collect\`. \`advance\` only enqueues on the caller's stream (a \`cudaStream_t\`; null: the default one), so
 that it can be captured in a CUDA graph; without a capture, the steps of one generation are replayed as one graph too. One generation of a generator at a time. Several generators may share the same weights,
 one per thread. On \`simt\`, calls return when they are done, and streams are ignored.
 Reading prompts takes ${reader.lowered.steps.length} launches, a step ${steppers[0]?.lowered.steps.length ?? 0}.
 
-${errors(['those from 110 on in `include/heddle/generate.h` (prompts; options; logits that are no numbers; a call before `begin`)'])}`
+${errors(['those from 110 on in `include/heddle/generate.h` (prompts; options; logits that are not numbers; a call before `begin`)'])}`
 }
 
 const value = ({ name, dtype, shape, layout }: LoweredValue): string =>

@@ -45,7 +45,7 @@ export function resolve(name: string, options: ResolveOptions): Resolved {
     if (Object.keys(attrs).length > 0) throw usageError('export.attrs', `${name} is a program, which has no attributes`)
     return compiledUnder(program.of(config), options)
   }
-  if (config !== undefined) throw usageError('export.config', `${name} is no program: only programs have a configuration`)
+  if (config !== undefined) throw usageError('export.config', `${name} is not a program: only programs have a configuration`)
   const graph = Object.hasOwn(graphs, name) ? graphs[name]?.graph : undefined
   if (graph !== undefined) {
     const planned = Object.hasOwn(manifest.plans ?? {}, options.plan) ? manifest.plans?.[options.plan]?.[name] : undefined
@@ -62,7 +62,7 @@ export function resolve(name: string, options: ResolveOptions): Resolved {
     })
   }
   const [form] = kernelSubject(entry).forms
-  if (form === undefined || !('graph' in form)) throw new Error(`internal: kernel ${name} is no graph`)
+  if (form === undefined || !('graph' in form)) throw new Error(`internal: kernel ${name} is not a graph`)
   const node = form.graph.nodes[0]
   if (node?.kind !== 'op') throw new Error(`internal: kernel ${name} is no op`)
   const known = entry.attrs.map((attr) => attr.name)

@@ -73,7 +73,7 @@ export class Symbolic {
 
   #values(step: Exclude<FlatStep, { kind: 'copy' }>, scope: Scope, node: NodeOf<'op'> | NodeOf<'matmul'>) {
     if (node.kind === 'op') {
-      if (step.kind !== 'kernel') throw new Error(`internal: ${step.label} is no matmul`)
+      if (step.kind !== 'kernel') throw new Error(`internal: ${step.label} is not a matmul`)
       const ids: Readonly<Record<string, number>> = { ...node.inputs, ...node.outputs }
       return this.#entry(step.key).buffers.flatMap(({ name }, i) => {
         const [id, storage] = [ids[name], step.buffers[i]]
@@ -125,7 +125,7 @@ export class Symbolic {
         numbers,
       }
     }
-    if (step.kind !== 'kernel') throw new Error(`internal: ${step.label} is no matmul`)
+    if (step.kind !== 'kernel') throw new Error(`internal: ${step.label} is not a matmul`)
     const ids: Readonly<Record<string, number>> = { ...node.inputs, ...node.outputs }
     const entry = this.#entry(step.key)
     const numbers = entry.dims.map((dim) => {
@@ -163,7 +163,7 @@ function operandsOf(step: Exclude<FlatStep, { kind: 'copy' }>) {
     })
   }
   const [a, b, out] = step.buffers
-  if (a === undefined || b === undefined || out === undefined) throw new Error(`internal: ${step.label} is no matmul`)
+  if (a === undefined || b === undefined || out === undefined) throw new Error(`internal: ${step.label} is not a matmul`)
   return { a, b, out, epilogue: undefined }
 }
 

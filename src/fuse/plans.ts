@@ -150,7 +150,7 @@ function addSchedule(
   isDerived: boolean,
 ): void {
   if (!isDerived) {
-    throw usageError('plan.schedule', `plan ${plan.name} has a schedule for ${name}, which is no row program of its groups`, {
+    throw usageError('plan.schedule', `plan ${plan.name} has a schedule for ${name}, which is not a row program of its groups`, {
       hint: `groups: ${plan.groups.map(({ kernel }) => kernel).join(', ')}`,
       about: { path: ['schedules', name] },
     })

@@ -18,7 +18,7 @@ export function integerFunction(
 ): Compiled {
   const slotOf = (of: ReadonlyMap<string, number>, name: string): number => {
     const slot = of.get(name)
-    if (slot === undefined) throw new Error(`internal: ${name} is no variable of the expression`)
+    if (slot === undefined) throw new Error(`internal: ${name} is not a variable of the expression`)
     return slot
   }
   const compile = (e: Expr): Compiled => {

@@ -83,6 +83,6 @@ function endOf(which: 'bos' | 'eos', config: Config, definition: Definition, pat
   const content = typeof stated === 'object' ? stated?.content : stated
   const id = content === undefined ? undefined : idOf(definition, content)
   if (content !== undefined && id !== undefined) return { content, id }
-  const found = content === undefined ? 'states none' : `has ${JSON.stringify(content)}, which is no token of ${path}`
+  const found = content === undefined ? 'states none' : `has ${JSON.stringify(content)}, which is not a token of ${path}`
   throw usageError('tokenizer.invalid', `tokenizer_config.json asks for ${which}_token with every text, and ${found}`)
 }

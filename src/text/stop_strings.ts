@@ -19,7 +19,7 @@ export interface StopStrings {
   finish(): string
 }
 
-/** More would be a dictionary. Each is searched for in every piece. */
+/** Limits of the list: each stop string is searched for in every piece. */
 const mostStops = 64
 const mostCharacters = 1024
 

@@ -164,8 +164,8 @@ function casesWithin(entry: KernelEntry, largest: number, drawn: Drawn): KernelC
     for (const [i, length] of rowLengths(16 / elementBytes).entries()) {
       const turn = i + own
       if (!isFirst && turn % 3 !== 0) continue
-      // Each length takes the next choice of outer extents, and the other draw once all choices have been used. If a combination is too
-      // large, or the row too short for the draw, another takes its turn.
+      // Successive lengths rotate through the choices of outer extents, and change the draw after each round. If a combination is too large,
+      // or the row too short for the draw, the next one is used.
       const sizes = inTurn(outerExtents, turn)
       const drawnNow = inTurn(draws, Math.floor(turn / outerExtents.length))
       sizes.some((chosen) => drawnNow.some((draw) => add(sweep, chosen, length, draw, 0)))

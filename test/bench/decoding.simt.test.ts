@@ -41,7 +41,7 @@ test('both options run under unfused and best-decoder', async () => {
 
 test.each([
   ['a rate for words that are drawn', ['--diversity-rate', '-0.5', '--top-k', '3'], /error\[generate\.\w+\]/],
-  ['a rate that is no number', ['--beam', '2', '--diversity-rate', 'some'], /Expected a number/],
+  ['a rate that is not a number', ['--beam', '2', '--diversity-rate', 'some'], /Expected a number/],
   ['a width of nothing', ['--memory-hidden', '0'], /Expected a positive integer/],
   ['a framework without such a memory', ['--memory-hidden', '10', '--peer', 'torch'], /error\[bench\.peer\]: --memory-hidden/],
   ['a framework without such a rate', ['--beam', '2', '--diversity-rate', '1', '--peer', 'torch'], /error\[bench\.peer\]/],

@@ -111,7 +111,7 @@ describe('heddle bench llama', () => {
 
   it.each([
     ['a shape and a folder', ['7b'], 'bench.config'],
-    ['windows that are no whole replays', ['--window', '12'], 'bench.window'],
+    ['windows that are not whole replays', ['--window', '12'], 'bench.window'],
     ['contexts beyond the positions', ['--steps', '1x254'], 'bench.shape'],
     ['an unknown plan', ['--steps', '1x16', '--plans', 'none'], 'plan.unknown'],
     ['a way that the peer does not have', ['--peer-ways', 'slow'], 'cli.usage'],

@@ -238,7 +238,7 @@ describe('reading a tensor', () => {
   })
 })
 
-describe('values that are no numbers', () => {
+describe('values that are not numbers', () => {
   const named = (tensor: StoredTensor, dtype: FloatType) => inMemory(convertTensor('w', tensor, dtype))
   it.each([
     ['NaN', stored('F32', [1, 2, 3, Number.NaN], [2, 2]), 'f32', 'tensor w is NaN at [1, 1]'],

@@ -25,11 +25,16 @@ it('shows a single run, as a page and as JSON', async () => {
 })
 
 it.each([
-  ['a file that is no run', ['--bench', file('other.json')], 'explore.bench', 'not a result of heddle bench'],
+  ['a file that is not a run', ['--bench', file('other.json')], 'explore.bench', 'not a result of heddle bench'],
   ['a file that is not there', ['--bench', file('none.json')], 'explore.bench', 'none.json'],
   ['three runs', [1, 2, 3].flatMap(() => ['--bench', file('run.json')]), 'explore.bench', 'one or two runs'],
   ['a folder that is not there', ['--bench', file('run.json'), '--out', file('a/b.html')], 'explore.out', 'exists'],
-  ['a plan of what is no graph', ['encoder_layer_glu', '--plan', 'ft-v1'], 'explore.subject', ': encoder_layer_gelu, '],
+  [
+    'a plan of something other than a graph',
+    ['encoder_layer_glu', '--plan', 'ft-v1'],
+    'explore.subject',
+    ': encoder_layer_gelu, ',
+  ],
   ['no port', ['--port', '70000'], 'cli.usage', 'Expected a port'],
 ])('refuses %s', async (_, argv, code, said) => {
   const { exitCode, log } = await heddle(['explore', ...argv])

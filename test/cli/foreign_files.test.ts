@@ -89,7 +89,7 @@ it.each<[argv: string[], code: number, says?: string]>([
   expect(await state()).toEqual(before)
 })
 
-it('a file that is no tuning file is not replaced, unless heddle wrote it', async () => {
+it('a file that is not a tuning file is not replaced, unless heddle wrote it', async () => {
   await put('specs/tuning.json', 'mine')
   const { exitCode, log } = await heddle(['tune', '--device', 'simt'], root)
   expect([exitCode, log]).toEqual([2, expect.stringContaining('error[tuning.json]')])

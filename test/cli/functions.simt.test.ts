@@ -39,7 +39,7 @@ test('every verb that the reference has is a function', async () => {
   const names = verbs.flatMap((verb) => otherwise[verb] ?? [verb])
   const missing = names.filter((name) => typeof Reflect.get(commands, name) !== 'function')
   expect(missing).toEqual([])
-  // Those that are called otherwise are named on the page.
+  // The page lists those with other names.
   for (const name of Object.values(otherwise).flat()) expect(page, name).toContain(`\`${name}\``)
 })
 

@@ -76,7 +76,7 @@ describe('options', () => {
     await expectRefusal(['--cases', await writeCases(twelve), ...argv], code, message)
   })
 
-  test('that are no numbers are refused by the command line', async () => {
+  test('that are not numbers are refused by the command line', async () => {
     const file = await writeCases(twelve)
     const { exitCode, out, log } = await heddle(['run', numberWords, '--cases', file, '--seed', 'many'])
     expect({ exitCode, out }).toEqual({ exitCode: 2, out: '' })

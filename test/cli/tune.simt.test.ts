@@ -117,7 +117,7 @@ describe('refusals', () => {
       'tune.kernel',
     ],
     ['a folder without candidates', ['tune', '--candidates', '/nowhere'], 'tune.plan'],
-    ['lengths that are no numbers', ['tune', '--lengths', '3,x'], 'cli.usage'],
+    ['lengths that are not numbers', ['tune', '--lengths', '3,x'], 'cli.usage'],
     ['both halves at once', ['tune', '--prepare', 'a', '--candidates', 'b'], 'cli.usage'],
     ['a tuning file that is not there', ['gen', '--tuning', '/nowhere.json', '--out', '/tmp'], 'tuning.missing'],
   ])('%s', async (_, argv, code) => {

@@ -40,7 +40,7 @@ function drawn(what: string, count: number): number {
   return Number.parseInt(digest.slice(0, 8), 16) % count
 }
 
-/** Some of a list, as this commit draws them: neighbours, which are storage types of an op, are apart. */
+/** A sample of a list, drawn by the commit. Entries are evenly spaced, since adjacent ones are storage types of one op. */
 export function sampleOf<T>(what: string, all: readonly T[], most: number): readonly T[] {
   const step = Math.max(1, Math.floor(all.length / most))
   const first = drawn(what, all.length)

@@ -85,7 +85,7 @@ it('shows repairs that are accepted', () => {
 
 it('equals the output of heddle explain', async () => {
   const text = await explain('hed103')
-  expect(text).toContain('HED103\n\nA statement that a body does not hold.')
+  expect(text).toContain('HED103\n\nA statement that a body cannot contain.')
   expect(text).toContain('refused:\n\nlet total = 0')
   expect(text).toContain('accepted:\n\nconst total = sum')
   expect(await explain('plan.node')).toMatch(

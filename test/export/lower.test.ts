@@ -91,7 +91,9 @@ describe('refusals give the reason', () => {
       code('export.unknown', 'there is no program or graph nothing, and no kernel nothing in f32'),
     )
     expect(() => lowered('layer_norm', 'unfused', { q: 3 })).toThrow(code('export.dims', 'layer_norm has no dimension q'))
-    expect(() => lowered('layer_norm', 'unfused', {}, { layers: 1 })).toThrow(code('export.config', 'layer_norm is no program'))
+    expect(() => lowered('layer_norm', 'unfused', {}, { layers: 1 })).toThrow(
+      code('export.config', 'layer_norm is not a program'),
+    )
     expect(() => identifiers(['a b', 'a_b'])).toThrow(code('export.name', 'a b and a_b are both called a_b in C'))
     expect(identifiers(['lengths of sequences', 'int', '2x'])).toEqual(['lengths_of_sequences', '_int', '_2x'])
   })

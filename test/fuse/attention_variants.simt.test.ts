@@ -181,7 +181,7 @@ async function computed(
   const attrs = Object.fromEntries(
     Object.entries(derived.attrs).map(([attr, bound]) => [attr, attrOf(bound, dims, { window: 3 })]),
   )
-  if (!isTemplate(derived.kernel)) throw new Error(`${name} is no attention`)
+  if (!isTemplate(derived.kernel)) throw new Error(`${name} is not an attention kernel`)
   const evaluated = evaluateTemplate(derived.kernel, Object.fromEntries(tensors), extents, attrs)
   return outputs.map(({ value, param, dtype: stored }, at) => ({
     found: decode(stored, results[at] ?? new Uint8Array()),

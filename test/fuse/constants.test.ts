@@ -63,7 +63,7 @@ describe.each([
 ])('%s', (_, nodes) => {
   it('reads weights as constants', () => expect(constantsOf(nodes, 'loaded')).toEqual(['bias']))
   it('reads a computed tensor normally', () => expect(constantsOf(nodes, 'computed')).toEqual([]))
-  it('reads a tensor normally that one of its graphs computes', () => {
+  it('reads a tensor normally if one of its graphs computes it', () => {
     expect(constantsOf(nodes, 'loaded', 'computed')).toEqual([])
     expect(constantsOf(nodes, 'computed', 'loaded')).toEqual([])
   })

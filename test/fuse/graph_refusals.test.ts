@@ -64,7 +64,7 @@ describe('a stack', () => {
   const stacked = (...nodes: string[]) => ({ stacked: [{ name: 'stack', nodes }] })
   const begins = 'plan.stack stack stack: nodes mm0 and mm1 cannot be stacked: '
 
-  it('refuses operands that are no weights', () => {
+  it('refuses operands that are not weights', () => {
     const draft = new Draft()
     const [x, one, other] = [draft.input('m k'), draft.input('n k'), draft.input('n k')]
     for (const b of [one, other]) draft.output(draft.matmul('m k, n k -> m n', x, b))

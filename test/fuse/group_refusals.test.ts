@@ -107,7 +107,7 @@ describe('two matmuls', () => {
     return draft
   }
 
-  it.each([silu, (x: Expr) => call('maximum', x, f32(0))])('with an activation between them are no attention', (between) => {
+  it.each([silu, (x: Expr) => call('maximum', x, f32(0))])('with an activation between them are not an attention', (between) => {
     const draft = layers(between)
     const [code, message] = said(draft, planOf(draft.members()))
     expect([code, message]).toEqual([
@@ -213,7 +213,7 @@ describe('attention', () => {
     )
   })
 
-  it('takes no node that is no part of it', () => {
+  it('refuses a node that is not part of it', () => {
     const draft = attention({})
     draft.output(changed(draft, draft.input('s d'), (element) => call('neg', element)))
     expect(said(draft, planOf(draft.members()))[1]).toBe(

@@ -170,7 +170,7 @@ describe('an epilogue of the library', () => {
     expect(faulty({ bias: given.weights.bias, relu: false })).not.toEqual(expected)
   })
 
-  it('is no kernel of that name: another plan may derive one', () => {
+  it('is not a kernel of that name: another plan may derive one', () => {
     const given = chain(['bias', 'relu'])
     expect(apply(given, { library: [] }).templates.get('whole')?.kind).toBe('matmul')
   })
@@ -193,7 +193,7 @@ describe('the library is refused for', () => {
     ['GELU by erf', ['bias', 'gelu'], '1', 'its GELU approximates tanh and errs by more than the tolerance table allows'],
     ['GELU by tanh', ['bias', 'gelu_tanh'], '1', 'its GELU approximates tanh and errs by more than the tolerance table allows'],
     ['GELU without a bias', ['gelu_tanh'], '0', 'its GELU approximates tanh'],
-    ['tanh, which is no GELU', ['bias', 'tanh'], '1', 'this is tanh('],
+    ['tanh, which is not a GELU', ['bias', 'tanh'], '1', 'this is tanh('],
     ['a bias over rows', ['row bias'], '0', "has one element per row, and the library's bias has one per column"],
     ['a factor', ['bias', 'scale'], '1', 'this is'],
     ['two biases', ['bias', 'other bias'], '1', 'this is'],

@@ -62,7 +62,7 @@ describe('a mask', () => {
     ['says more than a range', keep(call('and', past, even)), '0', 'i + 1', false],
     ['says more than a range, twice', keep(call('and', past, call('and', even, third))), '0', 'i + 1', false],
     ['is added with a number', call('add', raw, call('select', past, f32(1), low)), '0', 'i + 1', false],
-    ['is no range', keep(even), '0', 'keys', false],
+    ['is not a range', keep(even), '0', 'keys', false],
     ['hides no range', hide(call('and', past, even)), '0', 'keys', false],
     ['is a range that falls', keep(call('lt', call('add', i, j), i32(5))), '0', 'keys', false],
     ['is on one side or the other', keep(call('or', past, call('gt', j, i32(6)))), '0', 'keys', false],
@@ -78,7 +78,7 @@ describe('a mask', () => {
 
   it.each<[string, Expr]>([
     ['a choice between scores', call('select', past, raw, call('mul', raw, f32(2)))],
-    ['a choice of a number that is no mask', call('select', past, raw, f32(-100))],
+    ['a choice of a number that is not a mask', call('select', past, raw, f32(-100))],
     ['a sum', call('add', raw, f32(1))],
     ['a product', call('mul', keep(past), f32(2))],
   ])('is not taken off %s', (_, score) => {

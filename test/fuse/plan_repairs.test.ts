@@ -68,7 +68,7 @@ it('a factor that is a result of the graph is left out', () => {
   expect([message.includes('as a result of the graph'), hint]).toEqual([true, 'leave op0 out of the group'])
 })
 
-describe('a name that is no node', () => {
+describe('a name that is not a node', () => {
   it('is taken for the one that it is like', () => {
     const draft = chain(20)
     const { code, hint } = refusal(() => applyPlan(draft.graph(), groupsOf({ k: ['op0', 'opp1'] }), draft.kernels))

@@ -170,7 +170,7 @@ describe('planted mistakes are noticed', () => {
     expect(() => expectSame(decl, as('not'))).not.toThrow()
   })
 
-  it('a value that is no integer', () => {
+  it('a value that is not an integer', () => {
     const { grouped } = both(decl, 'one')
     const halves = new Map([...grouped.values].map(([id, data]) => [id, Array.from(data, (value) => value / 2)]))
     expect(() => expectIntegers(grouped)).not.toThrow()

@@ -342,7 +342,7 @@ describe('values that do not fit the scales are refused', () => {
     ['the same of a weight alone', tied, { weightOnly: ['sums'] }, 'words reads it as floats'],
     ['heads that are merged behind', merged, { dynamic: ['x'] }, 'scale each'],
     ['a value that has one scale as well', normed, { dynamic: ['norm'], values: ['norm'] }, 'both one scale and a scale per row'],
-    ['a weight alone of a node that is no matmul', normed, { weightOnly: ['norm'] }, 'is no matmul'],
+    ['a weight alone of a node that is not a matmul', normed, { weightOnly: ['norm'] }, 'is not a matmul'],
     ['a weight alone of a product of activations', scores, { weightOnly: ['sums'] }, 'does not multiply a value by a weight'],
     ['a weight alone where both are int8', normed, { dynamic: ['norm'], weightOnly: ['sums'] }, 'takes both as int8'],
     ['a name the graph lacks', normed, { dynamic: ['nrom'] }, 'has no node or input nrom'],

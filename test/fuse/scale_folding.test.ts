@@ -229,7 +229,7 @@ describe('there is no fold', () => {
         return { ...made, more: g.apply(addBias, { x: made.out, bias: at(w, 'gamma') }).y }
       },
     ],
-    ['where the result is no multiple: a norm with an offset', (g, w) => normed(g, w, 1)],
+    ['where the result is not a multiple: a norm with an offset', (g, w) => normed(g, w, 1)],
     ['behind an activation', behind((g, x) => g.apply(silu, { x }).y)],
     ['behind a softmax', behind((g, x) => g.apply(softmax, { x }).y)],
     ['where one value is gate and what passes', behind((g, x) => g.apply(swiglu, { gate: x, up: x }).y)],

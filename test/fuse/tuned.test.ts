@@ -42,11 +42,11 @@ describe('a tuned group', () => {
 describe('refusals', () => {
   const plan = { name: 'p', graph: 'g', groups: [{ kernel: 'product', occurrences: [['a']] }] }
 
-  it('of names that are no group, or only the library has', () => {
+  it('of names that are not groups, or only the library has', () => {
     const error = refusal(() => checkTuned({ ...plan, tuned: ['gone'] }))
     expect([error.code, error.message]).toEqual([
       'plan.tuned',
-      'plan p: gone is to be tuned, but is no group with a generated kernel',
+      'plan p: gone is to be tuned, but is not a group with a generated kernel',
     ])
     expect(refusal(() => checkTuned({ ...plan, tuned: ['product'], library: ['product'] })).code).toBe('plan.tuned')
     expect(() => checkTuned({ ...plan, tuned: ['product'] })).not.toThrow()

@@ -76,7 +76,7 @@ function drawn(from: string, to: string, [one, other]: readonly [Op, Op], isNeed
 
 const verdictOf = (draft: Draft) => judge({ family: 'units', seed: 1, draft, groups: [draft.members()], dims })
 
-/** Views, and those pairs of ops that are no kernel where the first result is not needed. */
+/** Views, and those pairs of ops that are not one kernel where the first result is not needed. */
 const views: readonly (readonly [from: string, to: string, refused: readonly string[]])[] = [
   ['b 1 n', 'b n', ['centred reversed']],
   ['b n', 'b 1 n', ['centred reversed']],
@@ -103,7 +103,7 @@ describe('two ops with a view between them', () => {
     })
   })
 
-  it('are refused where each element of a row is a row of one', () => {
+  it('are refused where each element of a row of one op is a whole row of the other', () => {
     const reason = 'their rows run over different axes: op has rows "b n" along 1, and op has rows "b" along n'
     expect(verdictOf(drawn('b n 1', 'b n', ['centred', 'centred'], false))).toEqual({
       kind: 'refused',

@@ -167,7 +167,7 @@ function threshold(s: StmtOf<'threshold'>, scope: Scope): Val {
   let total = 0
   for (const { key, weight } of rows) {
     total += weight
-    // Weights are summed in units of 2^-36: close to the target either side may be.
+    // Weights are summed in units of 2^-36: close to the target, the sum may be on either side.
     if (!Number.isInteger(weight) && Math.abs(total - target.v) < 2 ** -20) return unknown(key)
     if (total >= target.v) return exact(key)
   }

@@ -12,9 +12,9 @@ export interface Val {
   readonly hi: number
 }
 
-/** A number that is known. */
+/** A known number. */
 export const exact = (v: number): Val => ({ v, lo: v, hi: v })
-/** A number of which nothing is known, NaN included. */
+/** An unknown number, possibly NaN. */
 export const unknown = (v: number): Val => ({ v, lo: Number.NEGATIVE_INFINITY, hi: Number.POSITIVE_INFINITY })
 
 export const isNaNVal = ({ lo, hi }: Val): boolean => Number.isNaN(lo) && Number.isNaN(hi)

@@ -44,7 +44,7 @@ describe('an integer function', () => {
   })
 
   it.each<[string, Expr, string]>([
-    ['a name without a slot', index('r'), 'r is no variable of the expression'],
+    ['a name without a slot', index('r'), 'r is not a variable of the expression'],
     ['a local', local('x'), 'reads local'],
     ['a load', { kind: 'load', type: 'i32', tensor: 'x', indices: [] }, 'reads load'],
   ])('refuses %s', (_, e, words) =>

@@ -77,7 +77,7 @@ describe('threshold', () => {
     expect(find([1, 3, 2], [1, 0, 1], -5)).toBe(2)
   })
 
-  it('counts weights from 0 to 256, and a key that is no number nowhere', () => {
+  it('counts weights from 0 to 256, and a key that is not a number nowhere', () => {
     expect(find([1, 2, 3], [1, 1, -5], 1)).toBe(2)
     expect(find([1, 2, 3], [1, 1, Number.NaN], 1)).toBe(2)
     expect(find([1, 2], [1, 1000], 257)).toBe(1)

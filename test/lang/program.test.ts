@@ -145,7 +145,7 @@ describe('refused is', () => {
       'program.label: tried: two applications are called sum_two',
     ],
     [
-      'an attribute that is no number',
+      'an attribute that is not a number',
       (p, { y }) => ({ out: p.apply(sum, { x: y, y }, {}, { eps: Number.NaN }).z }),
       'program.attr: tried: sum_two: attribute eps is NaN',
     ],

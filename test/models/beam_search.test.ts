@@ -88,7 +88,7 @@ describe('the plain rule', () => {
     const one = () => [...Array.from({ length: 7 }, () => Number.NEGATIVE_INFINITY), 1]
     const { outputs } = await runSearch({ ...given, models: [one], ends: [0] })
     expect(outputs[0]?.words?.data[0]).toBe(7)
-    // The beams that equal the first one before the first step have a far lower score, but a higher one than those without probability.
+    // Beams that start as copies of the first one have a far lower score than it, but a higher one than beams of probability 0.
     const scores = Array.from(outputs[0]?.cumulative?.data ?? [])
     expect(scores[0]).toBe(0)
     expect(Math.max(...scores.slice(1))).toBeLessThan(-1e19)

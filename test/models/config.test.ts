@@ -130,7 +130,7 @@ describe('BERT configurations', () => {
     )
   })
 
-  it('refuses values that are no object, and unreadable files', async () => {
+  it('refuses values that are not objects, and unreadable files', async () => {
     expect(() => parseBertConfig(null, 'config.json')).toThrow(expect.objectContaining({ code: 'config.field' }))
     await expect(readBertConfig('/nowhere/config.json')).rejects.toMatchObject({ code: 'config.read' })
     await expect(readBertConfig(join(exampleModel, 'model.safetensors'))).rejects.toMatchObject({ code: 'config.read' })

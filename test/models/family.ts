@@ -13,7 +13,7 @@ const caseSchema = z.strictObject({
   /** Truncation of the case, and its number of tokens. */
   truncate: z.enum(truncations).optional(),
   most: z.number().optional(),
-  /** HF's tokenizer refused to cut the case so. */
+  /** True if HF's tokenizer refused this truncation. */
   refused: z.literal(true).optional(),
   input_ids: z.array(z.number()).optional(),
   /** Present if the model distinguishes types. */

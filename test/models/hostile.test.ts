@@ -74,7 +74,7 @@ const huge = 2 ** 31 - 1
 
 describe('a hostile folder', () => {
   it.each<[string, () => Promise<string>, string]>([
-    ['is no folder', async () => join(dir, 'nowhere'), 'config.read'],
+    ['is not a folder', async () => join(dir, 'nowhere'), 'config.read'],
     ['is empty', () => folder({}), 'config.read'],
     ['has no weights', () => folder({ 'config.json': goodConfig }), 'safetensors.read'],
     ['is good', withText(goodConfig), 'ok'],

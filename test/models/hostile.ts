@@ -1,7 +1,7 @@
 /** Allowed outcomes of hostile input: a result, or a typed error. Anything else is a fault of the reader and is rethrown. */
 import { HeddleError } from '../../src/errors.js'
 
-/** `ok`, or the code of the error. @throws any error that is no `HeddleError` or has no content */
+/** `ok`, or the code of the error. @throws any error that is not a `HeddleError` or has no content */
 export async function outcome(work: () => unknown): Promise<string> {
   try {
     await work()

@@ -1,6 +1,6 @@
 /**
- * Beams with longrope on simt: the table of a pass depends on the length of the texts at that time, as in Hugging Face's `generate`. Compared with
- * the rules over logits of whole texts, each read with the table of its own length.
+ * Beams with longrope on simt: the table of a pass depends on the length of the texts at that time, as in Hugging Face's `generate`. The
+ * expected beams follow the rules on logits of whole texts, each computed with the table of its length.
  */
 import { describe, expect, it } from 'vitest'
 import { countFor } from '../../src/ir/top_k.js'

@@ -73,7 +73,7 @@ describe('refusals', () => {
     expect(found).toMatchObject({ code: 'run.mask', message: expect.stringContaining(text), hint: expect.any(String) })
   })
 
-  it('of a mask that is no array, a model that supports none, and embeddings', () => {
+  it('of a mask that is not an array, a model that supports none, and embeddings', () => {
     const limits = { positions: 16, vocab: 32 }
     const none = [{ inputIds: ids, attentionMask: '1111' as unknown as number[] }]
     expect(

@@ -67,7 +67,7 @@ describe('model types', () => {
     }
   })
 
-  it('are not searched in values that are no object', () => {
+  it('are not searched in values that are not objects', () => {
     for (const value of [null, [], 'llama']) {
       for (const parse of [parseBertConfig, parseLlamaConfig, parseSeq2seqConfig]) {
         expect(refusal(() => parse(value, 'config.json')).code).toBe('config.field')

@@ -101,7 +101,7 @@ export function encodeSource(config: ReferenceConfig, file: Safetensors, ids: re
 }
 
 /**
- * Softmax attention of every token to every token, head by head; the heads of a token lie side by side. `causal`: to those up to its own.
+ * Softmax attention of each token to all tokens, or if `causal` to those up to itself. Heads are adjacent in a token's row.
  */
 export function attention(q: Matrix, k: Matrix, v: Matrix, heads: number, causal = false): number[][] {
   return q.map((query, s) => {

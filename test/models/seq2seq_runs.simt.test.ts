@@ -69,7 +69,7 @@ describe('refusals of generate', () => {
     ['more beams than kernels are compiled for', [[1]], { beams: 65 }, 'generate.beams'],
     ['a temperature below 0', [[1]], { temperature: -1 }, 'generate.temperature'],
     ['a top-p beyond 1', [[1]], { topP: 1.01 }, 'generate.topP'],
-    ['a seed that is no integer', [[1]], { seed: 1.5 }, 'generate.seed'],
+    ['a seed that is not an integer', [[1]], { seed: 1.5 }, 'generate.seed'],
     ['no token', [[1]], { maxNewTokens: 0 }, 'generate.maxNewTokens'],
     ['more tokens than positions', [[1]], { maxNewTokens: 41 }, 'generate.maxNewTokens'],
   ])('%s', async (_, sequences, given, code) => {

@@ -81,7 +81,7 @@ describe('refused are', () => {
     return 'nothing'
   }
 
-  it('a quantised plan without scales, with too few, and with one that is no scale', () => {
+  it('a quantised plan without scales, with too few, and with one that is not a scale', () => {
     expect(failure(() => assembleBert(config, findPlan('int8-row', plans), false))).toBe(
       'run.scales: plan int8-row needs a scale for x of layer0, got none',
     )

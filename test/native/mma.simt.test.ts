@@ -84,8 +84,8 @@ describe('refusals', () => {
       /warp divergence in block \(0,0,0\), warp 0: lanes 0xffffffdf wait at mma\.cu:\d+ .* lanes 0x00000020 have exited$/,
     early_exit_int8:
       /warp divergence in block \(0,0,0\), warp 0: lanes 0xffffffdf wait at mma\.cu:\d+ .* lanes 0x00000020 have exited$/,
-    beyond: /dynamic shared byte 4096 is no place for 16 bytes \(4096 bytes\)/,
-    misaligned: /dynamic shared byte 8 is no place for 16 bytes \(4096 bytes\)/,
+    beyond: /dynamic shared byte 4096 is not a place for 16 bytes \(4096 bytes\)/,
+    misaligned: /dynamic shared byte 8 is not a place for 16 bytes \(4096 bytes\)/,
     undeclared: /dynamic shared memory is declared but the launch gives none/,
     too_large: /232449 bytes of dynamic shared memory, expected at most 232448$/,
   }

@@ -524,14 +524,14 @@ export const refusedPartials: readonly (ProductCase & { readonly words: string }
       },
       { also: ['product'] },
     ),
-    words: 'total is no plain reduction over 32 columns each, from a multiple of 32 on, as partials of a row are',
+    words: 'total is not a plain reduction over 32 columns each, from a multiple of 32 on, as partials of a row are',
   },
   {
     ...made('places_of_all', { x: m, w: tensor('T', 'n k') }, (g, x) => {
       const product = g.matmul(linear, of(x, 'x'), of(x, 'w'))
       return { product, place: g.apply(own.wholePlaces, { x: product }, {}, { g: 'g' }).place }
     }),
-    words: 'place is no plain reduction over 32 columns each, from a multiple of 32 on, as partials of a row are',
+    words: 'place is not a plain reduction over 32 columns each, from a multiple of 32 on, as partials of a row are',
   },
   {
     ...made('sums_in_front', { x: m, w: tensor('T', 'n k') }, (g, x) => {

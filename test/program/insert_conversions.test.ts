@@ -48,7 +48,7 @@ describe('a compiled program', () => {
     )
   })
 
-  it('has a conversion once for all that read its result', () => {
+  it('has one conversion for all readers of its result', () => {
     const { steps } = compileProgram(twice(true), findPlan('ft-v2.1', plans))
     expect(steps.map(({ label }) => label)).toEqual([
       'packing',

@@ -42,7 +42,7 @@ it('counts most tokens', () => {
   expect(wanted.filter((label) => label !== ignoredLabel).length).toBeGreaterThan(wanted.length / 2)
 })
 
-it('observes the input of each layer, which is no norm of the previous layer, and records that in the file', () => {
+it('observes the input of each layer, which is not a norm of the previous layer, and records that in the file', () => {
   const [first, second] = scales.layers
   expect(second?.x).toBeGreaterThan(0)
   expect(second?.x).not.toBe(first?.outputNorm)

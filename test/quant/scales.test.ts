@@ -108,7 +108,7 @@ describe('a scales file', () => {
     )
   })
 
-  it('is not written with a scale that is no number', () => {
+  it('is not written with a scale that is not a number', () => {
     const broken = { ...scales, layers: [{ ...layer(0), merged: Number.NaN }, layer(1)] }
     expect(() => formatScales(broken)).toThrow(expect.objectContaining({ code: 'scales.value' }))
   })

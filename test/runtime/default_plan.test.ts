@@ -57,7 +57,7 @@ it('has its kernels in the storage type', () => {
   expect(chosen(gpu('9.0'), 'f16', bert, { ...manifest, kernels })).toBe('best-encoder')
 })
 
-it('is no int8 plan, even if nothing else covers the model', () => {
+it('is not an int8 plan, even if nothing else covers the model', () => {
   const plans = Object.fromEntries(Object.entries(manifest.plans ?? {}).filter(([name]) => /int8|ft-v3/.test(name)))
   expect(Object.keys(plans).length).toBeGreaterThan(5)
   expect(chosen(gpu('9.0'), 'f16', bert, { ...manifest, plans })).toBe('unfused')

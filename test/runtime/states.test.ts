@@ -80,7 +80,7 @@ describe('states and repeated runs', () => {
   })
 })
 
-it('states that were never written are no values, unless cleared', async () => {
+it('states that were never written are not values, unless cleared', async () => {
   const session = await open().session
   const states = await openStates(session, {
     ids: { dtype: 'i32', shape: [2] },

@@ -37,7 +37,7 @@ async function run(name: string, dims: Readonly<Record<string, number>>, inputs:
   return outputs.map(({ stored }) => Array.from(stored))
 }
 
-describe('logits that are no numbers', () => {
+describe('logits that are not numbers', () => {
   /** Rows: all NaN, one NaN, numbers, nothing but -Infinity, one Infinity. */
   const logits =
     (v: number): Draw =>

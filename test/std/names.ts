@@ -1,6 +1,6 @@
 /**
  * Finds code in which a pass refers to an op, an input or a node of the shipped specs by name. Words that the TypeScript compiler checks against a
- * closed set, such as kinds of statements and intrinsics, are no names; only strings in places for arbitrary strings count.
+ * closed set, such as kinds of statements and intrinsics, are not names; only strings in places for arbitrary strings count.
  */
 import { Node, type Project, type SourceFile, SyntaxKind, ts } from 'ts-morph'
 import { graphs, ops } from '../../specs/index.js'

@@ -57,7 +57,7 @@ it('that the file does not have are refused', () => {
   )
   expect(missing).toMatchObject({
     code: 'tokenizer.invalid',
-    message: 'tokenizer_config.json asks for bos_token with every text, and has "<x>", which is no token of tokenizer.json',
+    message: 'tokenizer_config.json asks for bos_token with every text, and has "<x>", which is not a token of tokenizer.json',
   })
   expect(
     refusal(() => withStatedEnds(definition(null), { ...llama, eos_token: null, add_eos_token: true }, 'x')).message,

@@ -91,7 +91,7 @@ describe('a sweep', () => {
     expect((await visible()).sort()).toEqual(['old', 'young'])
   })
 
-  test('leaves files that are no entries', async () => {
+  test('leaves files that are not entries', async () => {
     const then = new Date(Date.now() - 9 * 3_600_000)
     await mkdir(join(root, 'mine'))
     await writeFile(join(root, 'mine', 'notes.md'), 'mine')

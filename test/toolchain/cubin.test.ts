@@ -13,7 +13,7 @@ test('reads the threads of each kernel from its attributes', () => {
   expect(sectionsOf(cubin).at(-2)).toMatchObject({ name: '.nv.shared.kernel', data: { byteLength: 0 } })
 })
 
-test('a file that is no cubin is refused', () => {
+test('a file that is not a cubin is refused', () => {
   const other = cubinOf({})
   other[0x12] = 62
   for (const bytes of [new Uint8Array(3), other]) expect(() => threadsOf(bytes)).toThrow('not a cubin')

@@ -109,7 +109,7 @@ describe('the library of a whole build', () => {
   })
 })
 
-test('a limit on the size of files is no finding of an op', async () => {
+test('a limit on the size of files is not a finding of an op', async () => {
   const said = 'g++: internal compiler error: File size limit exceeded signal terminated program as'
   const limited = await project.script(
     'limited',

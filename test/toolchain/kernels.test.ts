@@ -106,7 +106,7 @@ describe('the compiler', () => {
     })
   })
 
-  test('sixteen of it at a time are no leak of listeners', async () => {
+  test('sixteen of it at a time do not leak listeners', async () => {
     project = await testProject(Object.fromEntries(Array.from({ length: 16 }, (_, i) => [`k${i}`, `int k${i};\n`])))
     const started = join(project.root, 'started')
     // Each waits for all of them.

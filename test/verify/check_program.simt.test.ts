@@ -75,7 +75,7 @@ describe('forty lines', () => {
   })
 })
 
-it('packed rows, ids, flags and states that are no floats are checked on rows of tokens', async () => {
+it('packed rows, ids, flags and states that are not floats are checked on rows of tokens', async () => {
   const root = await ownProject('program')
   roots.push(root)
   const { code, out, log } = await heddleIn(root, 'check', '--filter', '^(mixers|tagger) ', ...f32, '--json')

@@ -47,7 +47,7 @@ class Header {
     return true;
   }
   void expect(char wanted) {
-    if (!next(wanted)) throw std::runtime_error(std::string("the header of the file is no JSON that is read here: expected ") + wanted);
+    if (!next(wanted)) throw std::runtime_error(std::string("the header of the file is not JSON of a supported form: expected ") + wanted);
   }
   std::string word() {
     expect('"');
@@ -83,7 +83,7 @@ inline Tensors read(const std::string& path) {
   if (!file) throw std::runtime_error("cannot read " + path);
   uint64_t length = 0;
   file.read(reinterpret_cast<char*>(&length), sizeof length);
-  if (!file || length > (uint64_t{1} << 30)) throw std::runtime_error(path + " is no safetensors file");
+  if (!file || length > (uint64_t{1} << 30)) throw std::runtime_error(path + " is not a safetensors file");
   std::string text(length, ' ');
   file.read(&text[0], static_cast<std::streamsize>(length));
   const auto first = file.tellg();

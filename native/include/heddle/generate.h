@@ -15,7 +15,7 @@ extern "C" {
 typedef enum heddle_generate_status {
   HEDDLE_PROMPT = 110,  /* no prompts, an empty one, an id outside of the vocabulary, or a text longer than the model's positions */
   HEDDLE_OPTION = 111,  /* out of its range, incompatible with another, or the export has no program for it */
-  HEDDLE_NUMBERS = 112, /* logits or scores that are no numbers: no word can be chosen by them */
+  HEDDLE_NUMBERS = 112, /* logits or scores that are not numbers: no word can be chosen by them */
   HEDDLE_ORDER = 113    /* no generation has begun */
 } heddle_generate_status;
 

@@ -26,7 +26,7 @@ export interface ReadOptions {
   readonly tsconfig?: string
   /** Further spec modules that exist only in memory: path relative to the root, and text. */
   readonly files?: Readonly<Record<string, string>>
-  /** Only ops of these names, and TypeScript's errors in their files: for an author who has changed one and waits. */
+  /** Only ops of these names, and TypeScript's errors in their files: for an author who waits after a change of one. */
   readonly only?: ReadonlySet<string>
 }
 

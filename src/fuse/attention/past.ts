@@ -172,6 +172,6 @@ function stepOf(
   if (!isSame)
     throw illegal(name, append.node.name, product.name, 'the step that is stored differs from the one that is attended to')
   const stored = rowAt(slots.update(cached, shape, output.layout, row.tensor), row.indices)
-  if (stored === undefined) throw new Error('internal: a row of a cache that is no row of the cache with its step')
+  if (stored === undefined) throw new Error('internal: a row of a cache that is not a row of the cache with its step')
   return { append, cached, row: stored, place, element: own.replaced }
 }

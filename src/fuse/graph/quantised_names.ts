@@ -40,7 +40,7 @@ export function floatProduct(graph: Graph, plan: string, propagation: Int8Propag
   const node = findNode(graph, plan, 'weightOnly', name)
   const reason =
     node.kind !== 'matmul'
-      ? 'is no matmul'
+      ? 'is not a matmul'
       : propagation.weightName(node.b) === undefined || propagation.weightName(node.a) !== undefined
         ? 'does not multiply a value by a weight'
         : propagation.integer.has(node)

@@ -128,7 +128,7 @@ export function checkEpilogue(
       if (stmt.kind === 'storeRow' && !(stmt.length.kind === 'dim' && stmt.length.name === columns))
         throw refuse(
           holdsFold(stmt.value)
-            ? `${stmt.tensor} is no plain reduction over ${partColumns} columns each, from a multiple of ${partColumns} on, as partials of a row are`
+            ? `${stmt.tensor} is not a plain reduction over ${partColumns} columns each, from a multiple of ${partColumns} on, as partials of a row are`
             : `${stmt.tensor} runs along another axis than the columns of the matmul`,
         )
       checkReads(epilogue, stmt, accumulator, [...dims.slice(0, -1).map((axis) => new Map(bound).get(axis) ?? '')], refuse)

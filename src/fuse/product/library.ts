@@ -27,7 +27,7 @@ export function checkLibrary({ name, library = [], groups }: PlanDecl): void {
   const known = groups.map(({ kernel }) => kernel)
   const other = library.find((group) => !known.includes(group))
   if (other === undefined) return
-  throw usageError('plan.library', `plan ${name}: ${other} is to be the library's, but is no group`, {
+  throw usageError('plan.library', `plan ${name}: ${other} is to be the library's, but is not a group`, {
     hint: `groups: ${known.join(', ')}`,
     about: { path: ['library', other] },
   })

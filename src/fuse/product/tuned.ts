@@ -11,7 +11,7 @@ export function checkTuned({ name, library = [], tuned = [], groups }: PlanDecl)
   const known = groups.map(({ kernel }) => kernel).filter((group) => !library.includes(group))
   const other = tuned.find((group) => !known.includes(group))
   if (other === undefined) return
-  throw usageError('plan.tuned', `plan ${name}: ${other} is to be tuned, but is no group with a generated kernel`, {
+  throw usageError('plan.tuned', `plan ${name}: ${other} is to be tuned, but is not a group with a generated kernel`, {
     hint: `groups: ${known.join(', ')}`,
     about: { path: ['tuned', other] },
   })

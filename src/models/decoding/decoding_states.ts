@@ -83,7 +83,7 @@ export function initialStates(
     beams: ownRows(rows, capacity),
     lengths: Int32Array.from(start.lengths),
     ends: endIds(start.endTokens),
-    // Banned until a token count that no text reaches.
+    // Always banned: no text reaches this number of tokens.
     ...(badTokens.length > 0 && { banned: Int32Array.from(badTokens), always: integers(2 ** 31 - 1) }),
     ...changeStates(generation, { rows, vocab, places: capacity, textOf: () => [start.startToken] }),
   }

@@ -84,7 +84,7 @@ export function bytesOf(name: string, id: ValueId, data: Data, stage: Stage): Ui
 
 function formOf(name: string, id: ValueId, { graph, dims, types }: Stage) {
   const value = graph.values[id]
-  if (value === undefined) throw new Error(`internal: ${name} is no value`)
+  if (value === undefined) throw new Error(`internal: ${name} is not a value`)
   const buffer: Manifest['kernels'][number]['buffers'][number] = {
     name,
     access: 'in',

@@ -37,7 +37,7 @@ export interface SetupOptions {
   readonly dtypes?: readonly DType[] | undefined
   /** Every size that `selftest` tries, which takes minutes, instead of those of some seconds. */
   readonly thorough?: boolean | undefined
-  /** A fifth of the usual cases, including each length of a row, for an author who has changed something and waits. */
+  /** A fifth of the usual cases, including each length of a row, for an author who waits for the result of a change. */
   readonly brief?: boolean | undefined
   /** Uses the existing source in `generated/`. */
   readonly generated?: boolean | undefined

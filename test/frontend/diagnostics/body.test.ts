@@ -98,7 +98,7 @@ describe('callees', () => {
       message: 'Math.exp has no counterpart on a device',
       hint: "import { exp } from 'heddle' and call exp(...)",
     }))
-  it('names counterparts that are called otherwise', () =>
+  it('suggests counterparts with other names', () =>
     refuses(element('«Math.max»(1, 2)'), {
       code: 'callee',
       message: 'Math.max has no counterpart on a device',

@@ -137,7 +137,7 @@ describe('signatures', () => {
       message: 'op name "layerNorm" is not snake_case',
       hint: 'write it like layer_norm',
     }))
-  it('refuses names that are no names', () =>
+  it('refuses invalid names', () =>
     refuses(copy({ dims: "['m', 'n', «'2'»]" }), { code: 'name', message: '"2" is not a name', hint: 'use letters and digits' }))
   it.each(['constructor', 'toString', 'hasOwnProperty', 'valueOf'])('refuses %s, a member of every object', (name) => {
     const refusal = { code: 'name', hint: 'give it another name' } as const
@@ -239,7 +239,7 @@ describe('modules', () => {
       expect(kernels.map(({ name }) => name)).toEqual(['t'])
     }
   })
-  it('refuses an op of a function that nothing exported calls', () =>
+  it('refuses an op of a function that no export calls', () =>
     refuses("import { op } from 'heddle'\nexport const make = (name: string) => «op(name, {} as never)»", {
       code: 'notExported',
       message: 'this op is not the value of an exported const',

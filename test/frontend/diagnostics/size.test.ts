@@ -114,7 +114,7 @@ describe('numbers beyond float32', () => {
       message: '1e-320 is 1e-320, which float32 rounds to 0: its smallest number is 1.401298464324817e-45',
       hint: 'write 0',
     }))
-  it('refuses a default that is no finite number', () => {
+  it('refuses a default that is not a finite number', () => {
     for (const value of ['1e400', 'Infinity', 'Number.NEGATIVE_INFINITY'])
       refuses(element('x(m, c)').replace('eps: 0.5', `eps: «${value}»`), {
         code: 'range',

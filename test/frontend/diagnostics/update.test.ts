@@ -162,7 +162,7 @@ export const t = op('t', {
 })
 
 describe('declarations of updates', () => {
-  it('refuses names that are no output or input', () => {
+  it('refuses names that are neither outputs nor inputs', () => {
     refuses(update('s === at(r) ? x(s, r) : cache(s, r)', { updates: "{ y: «'z'» }" }), {
       code: 'update',
       message: 'z is not an input',

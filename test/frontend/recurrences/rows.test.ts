@@ -29,7 +29,7 @@ const atStart = (start: string): string => op('({ s, y }) => ({ s, y })', `«${s
 const reads = 'w(m, i, 0) + p(m, i)'
 
 describe('a fold that carries a row', () => {
-  it('is one statement, and a row that the author named is no copy', () => {
+  it('is one statement, and a row that the author named is not a copy', () => {
     const text = op(
       `({ s }, i) => {
       const known = sum(n, (c) => s(c) * w(m, i, c))

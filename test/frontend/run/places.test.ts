@@ -124,7 +124,7 @@ it.each<[string, Parameters<typeof layerOf>[0], string, string]>([
   ],
   ['an attribute the op lacks', { build: 'g.apply(twice, { x }, { much: 3 } as { by: number })' }, 'graph.attribute', 'much'],
   [
-    'what is no tensor',
+    'a value that is not a tensor',
     { build: 'g.apply(plus, { x, gap: (w as Record<string, GraphTensor>).nope as GraphTensor })' },
     'graph.input',
     'apply',

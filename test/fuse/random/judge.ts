@@ -14,7 +14,7 @@ import { type Case, type Content, Random } from './draft.js'
 export type Verdict =
   | { readonly kind: 'refused'; readonly reason: string }
   | { readonly kind: 'accepted'; readonly planned: PlannedGraph }
-  /** The kernel is another than the nodes. */
+  /** The kernel differs from the nodes. */
   | { readonly kind: 'wrong'; readonly how: string }
 
 export const planOf = ({ groups, library }: Case): PlanDecl => ({

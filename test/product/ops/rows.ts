@@ -66,7 +66,7 @@ export const centred = op('centred', {
     },
 })
 
-/** Elements divided by the largest of their row, which is no sum. */
+/** Elements divided by the largest of their row, which is not a sum. */
 export const peaked = op('peaked', {
   ...ofMatrix,
   body:

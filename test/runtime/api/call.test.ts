@@ -362,7 +362,7 @@ const refusals: [what: string, call: () => Promise<unknown>, code: string, messa
     'attributes are eps',
   ],
   [
-    'an attribute that is no number',
+    'an attribute that is not a number',
     () => loose({ x, gamma, beta }, { attrs: { eps: '1' } }),
     'call.attrs',
     'layer_norm: attribute eps: expected a finite number, got a string',

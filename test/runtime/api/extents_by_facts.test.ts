@@ -86,7 +86,7 @@ describe('a graph', () => {
     const { values, outputs } = net.graph
     expect(Object.values(outputs).map((id) => printShape(values[id]?.shape ?? []))).toEqual(['b 2*k', 'b k'])
   })
-  it('requests extents that are no product', () => {
+  it('requests extents that are not products', () => {
     const ended = op('ended', {
       dims: ['m', 'n', 'h'],
       inputs: { x: declare('f32', 'm h') },

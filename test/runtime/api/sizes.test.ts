@@ -21,7 +21,7 @@ describe('an extent that is a product', () => {
       hint: 'set it when flat is loaded: load(flat, { dims: { b: ... } })',
     })
   })
-  it('is no word of a dimension that nothing names', () =>
+  it('is not a word of a dimension that nothing names', () =>
     expect(refusal(() => new Sizes('flat', 'load').all(['b']))).toMatchObject({
       code: 'load.dims',
       message: 'flat: the size of dimension b is unknown',

@@ -150,7 +150,7 @@ const refusals: readonly (readonly [string, () => unknown, string, RegExp])[] = 
     'tensor.data',
     /Uint16Array as the data of f16, got a Float32Array/,
   ],
-  ['what is no tensor', () => toNumbers([1, 2] as never), 'tensor.tensor', /expected a tensor, got an Array/],
+  ['a value that is not a tensor', () => toNumbers([1, 2] as never), 'tensor.tensor', /expected a tensor, got an Array/],
 ]
 
 test.each(refusals)('%s is refused', (_, make, code, message) => {

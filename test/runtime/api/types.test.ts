@@ -78,7 +78,7 @@ async function calls(device: Device, widened: Tensor): Promise<void> {
   const { off } = await device.call(masked, { on: tensor('bool', [3], [true, false, true]), x: row })
   expectTypeOf(off).toEqualTypeOf<Tensor<'bool'>>()
   expectTypeOf(off.data).toEqualTypeOf<Uint8Array>()
-  // @ts-expect-error: a mask is no tensor of bytes
+  // @ts-expect-error: a mask is not a tensor of bytes
   await device.call(masked, { on: tensor('u8', [3], [1, 0, 1]), x: row })
   const both = await device.call(mixed, { x: f32, codes: ids }, { dtype: { Q: 'u8' }, dims: { k: 4 } })
   expectTypeOf(both.y).toEqualTypeOf<Tensor<'u8'>>()
@@ -115,7 +115,7 @@ async function calls(device: Device, widened: Tensor): Promise<void> {
   await device.call(mixed, { x: f32, codes: ids }, { dtype: { R: 'i8' }, dims: { k: 4 } })
   // @ts-expect-error a tensor of another type in widened form is not one of these
   await device.call(layerNorm, { x: widened, gamma: row, beta: row })
-  // @ts-expect-error numbers are no tensor
+  // @ts-expect-error numbers are not a tensor
   await device.call(scaled(2), { x: [1, 2, 3] })
   // @ts-expect-error data of another type
   await device.call(scaled(2), { x: { dtype: 'f32', shape: [1], data: new Float64Array(1) } })

@@ -36,7 +36,7 @@ inline char* shared_16(Shared16 place, Access access) {
   Worker& worker = *current;
   const SharedArena::Array* array = worker.dynamic;
   if (__builtin_expect(array == nullptr || place.offset % 16 != 0 || uint64_t{place.offset} + 16 > array->bytes, 0)) {
-    worker.fault("dynamic shared byte %u is no place for 16 bytes (%u bytes)", place.offset, worker.shared_bytes);
+    worker.fault("dynamic shared byte %u is not a place for 16 bytes (%u bytes)", place.offset, worker.shared_bytes);
   }
   Shadow& shadow = array->shadow[place.offset / 16];
   if (access == Access::read) {

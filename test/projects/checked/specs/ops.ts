@@ -35,7 +35,7 @@ export const bagSum = op('bag_sum', {
     },
 })
 
-/** Softmax of half the logits: another than the shipped op of the name. */
+/** Softmax of half the logits, which differs from the shipped op of that name. */
 export const softmax = op('softmax', {
   dims: ['m', 'n'],
   types: { T: ['f32', 'f16'] },
