@@ -3,7 +3,7 @@ import { call, f32 } from '../ir/build.js'
 import type { Expr } from '../ir/expr.js'
 import { resolveDType } from '../ir/instance.js'
 import type { IntrinsicName } from '../ir/intrinsics.js'
-import { type AttentionKernel, isNormalised, type RowOperand, storesAsIs } from '../ir/template.js'
+import { type AttentionKernel, isNormalised, multipliedTensor, type RowOperand, storesAsIs } from '../ir/template.js'
 import { freeNames } from '../ir/walk.js'
 import { offsetOf } from '../schedule/access.js'
 import { contains } from '../schedule/rewrite.js'
@@ -52,7 +52,7 @@ export function emitAttention(instance: TemplateInstance, kernel: AttentionKerne
   for (const name of reserved.split(' ')) names.fresh(name)
   declareNames(kernel, names)
   const scope = notingScope({ names, tensors: kernel.tensors })
-  const type = multipliedType(instance, kernel)
+  const type = tensorOf(multipliedTensor(kernel), { tensors: instance.kernel.tensors })
   const operands = [
     operandOf('query', 'i', kernel.query, instance, type, scope),
     operandOf('key', 'j', kernel.key, instance, type, scope),
@@ -179,12 +179,6 @@ function spanText({ range }: AttentionKernel, scope: Scope): string | undefined 
   if (!isKnown(range.lower) || !isKnown(range.upper)) return undefined
   if (!freeNames(range.lower).has('i') && !freeNames(range.upper).has('i')) return undefined
   return `heddle::span_of(${expressionText(range.lower, scope)}, ${expressionText(range.upper, scope)}, keys)`
-}
-
-/** Tensor whose storage type the kernel multiplies: keys, values or queries that are not computed, otherwise the queries. */
-function multipliedType(instance: TemplateInstance, kernel: AttentionKernel): ReturnType<typeof tensorOf> {
-  const found = [kernel.query, kernel.key, kernel.value].find(({ element }) => element === undefined) ?? kernel.query
-  return tensorOf(found.tensor, { tensors: instance.kernel.tensors })
 }
 
 /**

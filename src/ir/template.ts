@@ -111,6 +111,13 @@ export interface DecodeAttentionKernel extends Signature, SoftmaxSlots {
   readonly fresh: FreshPlace | undefined
 }
 
+/** Tensor whose storage type attention multiplies: keys, values or queries that are not computed, otherwise the queries. A step multiplies its caches. */
+export function multipliedTensor(kernel: AttentionKernel | DecodeAttentionKernel): string {
+  if (kernel.kind === 'decode attention') return kernel.key.tensor
+  const stored = [kernel.query, kernel.key, kernel.value].find(({ element }) => element === undefined)
+  return (stored ?? kernel.query).tensor
+}
+
 /** True if attention's results are stored as they are. */
 export const storesAsIs = ({ stored }: Pick<SoftmaxSlots, 'stored'>): boolean =>
   stored.kind === 'local' && stored.name === 'result'

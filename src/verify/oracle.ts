@@ -11,12 +11,13 @@ import { evaluateAttention, evaluateTemplate } from '../ir/evaluate_template.js'
 import { resolveDType } from '../ir/instance.js'
 import type { Precision } from '../ir/javascript.js'
 import type { MatmulKernel } from '../ir/product.js'
-import { isTemplate } from '../ir/template.js'
+import { type AttentionKernel, type DecodeAttentionKernel, isTemplate, multipliedTensor } from '../ir/template.js'
 import { runOp } from '../lang/run.js'
 import type { Op } from '../lang/types.js'
 import type { KernelCase } from './cases.js'
 import { compare } from './compare.js'
-import { random, uniform } from './random.js'
+import { type Random, random, uniform } from './random.js'
+import { factorsOf, roundedRows } from './rounded_rows.js'
 import { roundTo } from './storage.js'
 import { strayedRuns, tolerance, unitRoundoff } from './tolerance.js'
 
@@ -99,7 +100,8 @@ export function inSingle(
 const lastPlace = 2 * unitRoundoff.f32
 
 /**
- * Possible error of float32 arithmetic, by output and element: the largest error of several runs with perturbed roundings.
+ * Possible error of a naive kernel, by output and element: the largest error of several runs with perturbed roundings, of float32 arithmetic and of
+ * rows of attention that are computed and then multiplied in storage precision.
  * If terms are large and cancel, such as a mask of -10000 in a fully masked row, few roundings decide, and a single run may meet no unfavourable
  * one. Undefined if the IR is not available or disagrees.
  */
@@ -127,7 +129,30 @@ export function strayedError(
   // Scores are scaled before their maximum is subtracted, so that exponents are of 2: values that float32 holds exactly are rounded as well.
   const stray = (value: number): number =>
     !isTemplate(kernel) && Math.fround(value) === value ? value : Math.fround(value * (1 + lastPlace * uniform(next, -1, 1)))
-  return largestError([run('single'), ...Array.from({ length: strayedRuns }, () => run('strayed', stray))], wanted)
+  const runs = [run('single'), ...Array.from({ length: strayedRuns }, () => run('strayed', stray))]
+  return largestError(isTemplate(kernel) ? [...runs, ...roundedRuns(kernel, entry, inputs, dims, attrs, next)] : runs, wanted)
+}
+
+/** Results of attention whose computed rows are rounded to storage, each time in another way, by up to twice their bound; none if no row is computed. */
+function roundedRuns(
+  kernel: AttentionKernel | DecodeAttentionKernel,
+  { types }: KernelEntry,
+  inputs: Tensors,
+  dims: Readonly<Record<string, number>>,
+  attrs: Readonly<Record<string, number>>,
+  next: Random,
+): readonly Tensors[] {
+  const rounded = roundedRows(kernel, dims, attrs)
+  const multiplied = kernel.tensors.find(({ name }) => name === multipliedTensor(kernel))
+  if (rounded === undefined || multiplied === undefined) return []
+  const reach = 2 * unitRoundoff[resolveDType(multiplied.dtype, types)]
+  const { tensor } = kernel.out
+  return Array.from({ length: strayedRuns }, () => {
+    const factors = factorsOf(rounded, reach, () => uniform(next, -1, 1))
+    const made = evaluateTemplate(rounded.kernel, { ...inputs, ...factors }, dims, attrs)[tensor]
+    // A step also stores its key and value, whose only rounding is that of the store.
+    return made === undefined ? {} : { [tensor]: made }
+  })
 }
 
 /** The largest finite error of each element over several runs. */

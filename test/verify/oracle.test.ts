@@ -2,14 +2,21 @@
 import { graph, op, tensor } from 'heddle'
 import { describe, expect, it } from 'vitest'
 import { generate } from '../../src/emit/generate.js'
-import { manifestSchema } from '../../src/emit/manifest.js'
+import { type KernelEntry, manifestSchema } from '../../src/emit/manifest.js'
+import { i32 } from '../../src/ir/build.js'
 import { evaluateTemplate } from '../../src/ir/evaluate_template.js'
+import type { Expr } from '../../src/ir/expr.js'
 import type { ValueId } from '../../src/ir/graph.js'
+import type { AttentionKernel } from '../../src/ir/template.js'
 import { storedError } from '../../src/verify/check/stored.js'
 import { compare } from '../../src/verify/compare.js'
-import { strayedError } from '../../src/verify/oracle.js'
+import { strayedError, type Tensors } from '../../src/verify/oracle.js'
 import { normal, random } from '../../src/verify/random.js'
+import { ruleOf } from '../../src/verify/rules.js'
+import { roundTo } from '../../src/verify/storage.js'
 import { tolerance, withNaiveError } from '../../src/verify/tolerance.js'
+import { attend } from '../emit/attention_reference.js'
+import { add, attentionKernel, b, c, h, i, input, j, load, mul } from '../emit/attention_subject.js'
 import { products } from '../product/graphs.js'
 import { planned, productOf, readOps } from '../product/host.js'
 
@@ -53,6 +60,92 @@ describe('a matmul', () => {
     expect(compare(off, exact, bound).passed).toBe(false)
     expect(passes(off)).toBe(true)
     expect(passes(exact.map((value) => value + 40 * rounding))).toBe(false)
+  })
+})
+
+describe('attention with computed queries and keys', () => {
+  const [dims, tables] = [{ b: 1, s: 6, t: 6, h: 1, g: 1, d: 16, e: 32 }, [load('cosines', c), load('sines', c)] as const]
+  const turned = (tensor: 'q' | 'k', row: Expr, given: Partial<AttentionKernel['query']> = {}) => ({
+    tensor,
+    indices: [b, row, h, i32(0)],
+    element: tables.map((table) => mul(load(tensor, b, row, h, c), table)).reduce(add),
+    ...given,
+  })
+  const kernel = attentionKernel('turned', {
+    extra: [input('cosines', 'd'), input('sines', 'd')],
+    query: turned('q', i),
+    key: turned('k', j),
+  })
+  const stored = attentionKernel('plain')
+  const exact = (kernel: AttentionKernel, inputs: Tensors) => Array.from(evaluateTemplate(kernel, inputs, dims, {}).y?.data ?? [])
+  const entryOf = (of: AttentionKernel): KernelEntry => {
+    const { kernels } = manifestSchema.parse(JSON.parse(generate([], {}, [of]).get('manifest.json') ?? ''))
+    return kernels.find(({ types }) => types.T === 'f16') ?? expect.fail('no instance')
+  }
+  const drawn = (of: AttentionKernel, seed: number): Tensors =>
+    Object.fromEntries(
+      of.tensors.flatMap(({ name, access, dims: axes }) => {
+        if (access !== 'in') return []
+        const shape = axes.map((axis) => dims[axis as keyof typeof dims])
+        const next = random(`${name} ${seed}`)
+        // Large terms of a score, which cancel.
+        const size = name === 'q' ? 16 : 1
+        const length = shape.reduce((size, extent) => size * extent, 1)
+        return [
+          [
+            name,
+            {
+              data: roundTo(
+                'f16',
+                Float64Array.from({ length }, () => size * normal(next)),
+              ),
+              shape,
+            },
+          ],
+        ]
+      }),
+    )
+  /** Results judged by the rule of the instance, and with the roundings of this case. */
+  const judged = (of: AttentionKernel, inputs: Tensors, found: readonly number[]) => {
+    const entry = entryOf(of)
+    const { length, rounded } = ruleOf(entry).results.y ?? expect.fail('no rule')
+    const bound = tolerance({ dtype: 'f16', class: 'attention', length: length(dims), rounded })
+    const wanted = exact(of, inputs)
+    const test = { name: 'turned', entry, dims, attrs: {}, draw: 'normal' as const, shift: 0 }
+    const oracle = { ops: {}, kernels: new Map([[entry.op, of]]) }
+    const errors = strayedError(oracle, test, inputs, { y: { data: wanted, shape: [] } })?.y
+    return {
+      usual: compare(found, wanted, bound).passed,
+      strayed: compare(found, wanted, (at) => withNaiveError(bound, errors?.[at] ?? 0)).passed,
+    }
+  }
+
+  it('may have the error of rounding them, where large terms cancel', () => {
+    const runs = [1, 2, 3, 4].map((seed) => {
+      const inputs = drawn(kernel, seed)
+      return judged(kernel, inputs, attend(kernel, inputs, dims, 'f16'))
+    })
+    expect(runs.map(({ strayed }) => strayed)).toEqual([true, true, true, true])
+    expect(runs.filter(({ usual }) => usual).length).toBeLessThan(runs.length)
+  })
+
+  it('may not have one wrong element, nor the error of another table', () => {
+    const inputs = drawn(kernel, 1)
+    const right = attend(kernel, inputs, dims, 'f16')
+    for (const at of [0, 77, right.length - 1]) {
+      expect(judged(kernel, inputs, right.with(at, (right[at] ?? 0) + 0.5)).strayed).toBe(false)
+    }
+    const { sines = expect.fail('no table') } = inputs
+    const off = { ...inputs, sines: { ...sines, data: Float64Array.from(sines.data, (value) => value * 1.05) } }
+    expect(judged(kernel, inputs, attend(kernel, off, dims, 'f16')).strayed).toBe(false)
+  })
+
+  it('has no such error if they are read as they are stored', () => {
+    const inputs = drawn(stored, 1)
+    const { k = expect.fail('no keys') } = inputs
+    const moved = { ...inputs, k: { ...k, data: Float64Array.from(k.data, (value) => value * (1 + 2 ** -7)) } }
+    expect(judged(stored, inputs, exact(stored, inputs)).strayed).toBe(true)
+    expect(judged(stored, inputs, exact(stored, moved)).strayed).toBe(false)
   })
 })
 
