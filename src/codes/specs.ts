@@ -123,7 +123,7 @@ export const specCodes = texts({
   'plan.packed':
     'The graph cannot run on packed rows. | A view mixes batch and sequence with other axes, or the input of lengths is missing or of another type. | Split the view as the hint says, and name an i32 input with a length for each sequence.',
   'plan.quantised':
-    'A plan cannot quantise the named values to int8. | A consumer needs floats, a scale is missing, or the node does not exist. | Quantise the value that the hint names, and list each value once.',
+    'A plan cannot quantise the named values to int8. | A consumer needs floats, a scale is missing, the node does not exist, or a matmul of floats by an int8 weight is in no group. | Quantise the value that the hint names, and list each value once.',
   'plan.ragged':
     'A plan removes padding, but the lengths of sequences are unknown. | The program does not declare its lengths. | Call p.ragged({ batch, seq, lengths }) in the program.',
   'plan.schedule':

@@ -12,6 +12,7 @@ import { applyPlan } from './apply.js'
 import { type CheckedGroup, checkDerived, contentOf, type Verified } from './check/derived.js'
 import { withoutDefect } from './defects.js'
 import { commonConstants } from './graph/constants.js'
+import { refuseUngrouped } from './graph/quantised_names.js'
 import { checkGroups } from './groups.js'
 import { type PlannedKernel, sameKernel } from './planned_kernel.js'
 import { type Applied, asKey, graphOf, opsOf, type ResolvedPlan, resolveAndApply, subjectOf } from './search/resolve.js'
@@ -56,6 +57,7 @@ export function planAll(
     const follows = [asKey(plan), structuralHash(graph), structuralHash([...seen]), structuralHash(layouts)]
     const { result, keys } = memo.of('plan', follows, () => {
       const { groups, moved, ...result } = applyPlan(graph, plan, seen, layoutsByName, memo)
+      refuseUngrouped(plan, result.graph)
       checkDerivedGroups([...groups, ...moved], seen, verified)
       return { result, keys: kernelsOf(result).map(structuralHash) }
     })

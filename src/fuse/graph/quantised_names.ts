@@ -1,7 +1,11 @@
-/** Resolves and checks the names in a plan's `quantised`, before any part of the graph is quantised. */
+/**
+ * Resolves and checks the names in a plan's `quantised`, before any part of the graph is quantised; and, after the groups have replaced their nodes,
+ * that none of its matmuls is left to a library that cannot multiply its operands.
+ */
 import { usageError } from '../../errors.js'
 import { type Graph, type GraphNode, outputsOf, type ValueId } from '../../ir/graph.js'
-import type { QuantisedDecl } from '../../lang/plan.js'
+import type { PlanDecl, QuantisedDecl } from '../../lang/plan.js'
+import { floatName } from '../../lang/step_names.js'
 import { findNode } from './edit.js'
 import type { Int8Propagation } from './int8_propagation.js'
 
@@ -51,4 +55,21 @@ export function floatProduct(graph: Graph, plan: string, propagation: Int8Propag
     hint: 'weightOnly names matmuls of a float value and a weight',
     about: { path: ['weightOnly', name], nodes: [name] },
   })
+}
+
+/** Refuses a matmul of floats by an int8 weight that is in no group: a library multiplies operands of one type. @throws usage `plan.quantised` */
+export function refuseUngrouped({ name: plan, quantised }: PlanDecl, { nodes, values }: Graph): void {
+  if (quantised === undefined || quantised.weightOnly.length === 0) return
+  const isInt8 = (id: ValueId): boolean => values[id]?.dtype === 'i8'
+  const left = nodes.find((node) => node.kind === 'matmul' && node.generated === undefined && isInt8(node.b) && !isInt8(node.a))
+  if (left === undefined) return
+  const [name, scaled] = [left.name, floatName(left.name)]
+  throw usageError(
+    'plan.quantised',
+    `plan ${plan}: ${name} is to take its weight as int8: expected a group with ${name} and ${scaled}, got none; a library multiplies operands of one type`,
+    {
+      hint: `add a group, such as groups: { ${name}_int8: ['${name}', '${scaled}'] }; a generated kernel converts the weight`,
+      about: { path: ['weightOnly', name], nodes: [name] },
+    },
+  )
 }
