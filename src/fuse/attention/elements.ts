@@ -11,7 +11,8 @@ import { renameLoops } from '../../ir/loop_names.js'
 import { printShape } from '../../ir/shape.js'
 import type { RowAccess } from '../../ir/template.js'
 import { freeNames, rewrite, substitute } from '../../ir/walk.js'
-import type { LayoutsByName } from '../graph/edit.js'
+import { type LayoutsByName, pushValue, valueAt } from '../graph/edit.js'
+import { identityMember } from '../product/identity.js'
 import { type Derived, deriveKernel } from '../rows/derive.js'
 import { innerViews } from '../space/members.js'
 import { equalExprs } from '../space/positions.js'
@@ -100,18 +101,37 @@ function asElement(kernel: Kernel): StmtOf<'storeRow'> | undefined {
   return undefined
 }
 
+/** The same for a value whose last view splits axes that no member has: an identity after the view has them. */
+function refinedElement(group: AttentionGroup, members: readonly Member[], viewed: ValueId, { shape, axes }: RoleAxes): Piece {
+  const values = [...group.graph.values]
+  const shown = pushValue(values, valueAt(values, viewed))
+  const graph: Graph = { ...group.graph, values }
+  const names = shape.map((_, at) => `x${at}`)
+  const last = identityMember(graph, members.at(-1)?.node.name ?? '', viewed, shown, names)
+  return elementOf({ ...group, graph }, [...members, last], shown, { shape, axes })
+}
+
 /**
  * The element that a group of ops stores, as an expression of the template's indices. A view may regroup heads before a matmul reads the value.
- * @param read roles of the axes of `value`, as the matmul reads it
+ * @param read roles of the axes of `value`, as the matmul reads it, and the value that a view makes of it
  * @throws usage `plan.illegal` for ops that are not elementwise over those axes
  */
-export function elementOf(group: AttentionGroup, members: readonly Member[], value: ValueId, read: RoleAxes): Piece {
+export function elementOf(
+  group: AttentionGroup,
+  members: readonly Member[],
+  value: ValueId,
+  read: RoleAxes & { readonly viewed?: ValueId },
+): Piece {
   const { derived, stmt } = storeOf(group, members, value)
   const { rows } = derived.kernel
   const first = members[0]?.node.name ?? ''
   const last = members.at(-1)?.node.name ?? ''
   const stored = derived.outputs.find((binding) => binding.value === value)?.shape ?? []
   const axes = seenAxes(group.slots, stored, read, isOfHeads)
+  // A reduction over a row of several heads would be repeated for each of its elements.
+  const isPlain = members.every(({ kernel }) => isElementwise(kernel))
+  if (axes === undefined && isPlain && read.viewed !== undefined && read.viewed !== value)
+    return refinedElement(group, members, read.viewed, read)
   if (axes === undefined) {
     const [wanted, got] = [read.shape, stored].map(printShape)
     throw illegal(group.name, first, last, `expected elements along the axes of the matmul, "${wanted}", got "${got}"`)

@@ -37,7 +37,7 @@ export function operandOf(group: AttentionGroup, { value, axes }: RoleOperand, p
     }
   }
   const { shape } = valueAt(graph.values, value)
-  const piece = elementOf(group, members, around.through(value), { shape, axes })
+  const piece = elementOf(group, members, around.through(value), { shape, axes, viewed: value })
   const { row, limit } = unguard(piece.value, position)
   return {
     access: rowOrElement(group, slots.declare(piece, row, undefined), position),
