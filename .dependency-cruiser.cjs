@@ -12,6 +12,8 @@ const rooms = [
   'fuse',
   'schedule',
   'loop',
+  'cost',
+  'search',
   'emit',
   'program',
   'toolchain',

@@ -1,10 +1,10 @@
 /** Graphs under plans, with predicted costs. Written plans are used as they are; automatic ones get their groups from a search. */
 
-import { type Pricing, priceDims } from '../fuse/search/cost.js'
-import { explainPlan, type PlanReport } from '../fuse/search/explain.js'
-import { resolvePlans } from '../fuse/search/resolve.js'
+import { type Pricing, priceDims } from '../cost/step.js'
 import type { Graph } from '../ir/graph.js'
 import type { PlanDecl } from '../lang/plan.js'
+import { explainPlan, type PlanReport } from '../search/explain.js'
+import { resolvePlans } from '../search/resolve.js'
 import type { Read, SearchPath } from './search_path.js'
 
 /** Implicit plan that leaves a graph as declared. */

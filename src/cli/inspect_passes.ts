@@ -90,7 +90,7 @@ async function planPasses(
   const [{ prepareGraph }, { applyPlan }, { resolvePlans, graphOf, subjectOf }] = await Promise.all([
     import('../fuse/passes.js'),
     import('../fuse/apply.js'),
-    import('../fuse/search/resolve.js'),
+    import('../search/resolve.js'),
   ])
   const passesOf = (plan: PlanPasses[1]): PassText[] => {
     const graph = graphOf(plan, graphs)

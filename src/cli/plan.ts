@@ -1,17 +1,18 @@
 /**
- * `heddle plan`: shows a graph under a fusion plan, with costs by the model of src/fuse/search/cost.ts. Nothing is run: the numbers are
+ * `heddle plan`: shows a graph under a fusion plan, with costs by the model of src/cost/step.ts. Nothing is run: the numbers are
  * predictions for any shape and device that the model knows, to be compared with `heddle bench`.
  */
 import { Command, InvalidArgumentError, Option } from '@commander-js/extra-typings'
 import { costOf } from '../bench/facts/cost.js'
 import { deviceCeilings } from '../bench/facts/facts.js'
+import { type CostDevice, costDevice, costDevices } from '../cost/device.js'
+import { priceDims } from '../cost/step.js'
 import { environmentError, usageError } from '../errors.js'
-import { type CostDevice, costDevice, costDevices, priceDims } from '../fuse/search/cost.js'
-import { diffReports, type PlanDiff, type PlanReport } from '../fuse/search/explain.js'
 import type { PlanDecl } from '../lang/plan.js'
 import { knownHint } from '../nearest.js'
 import { openDevice } from '../runtime/device.js'
 import { defaultDevice, prepareNative } from '../runtime/open.js'
+import { diffReports, type PlanDiff, type PlanReport } from '../search/explain.js'
 import { type CliContext, json } from './context.js'
 import { bare, explainer } from './explained.js'
 import { dtypes, openOptions } from './opening.js'

@@ -1,8 +1,8 @@
 /** Sizes for which costs of a graph are predicted: its defaults, or options of `heddle plan`. */
 import { graphs as shipped } from '../../specs/index.js'
 import { benchConfig } from '../bench/synthetic.js'
+import type { Pricing } from '../cost/step.js'
 import { usageError } from '../errors.js'
-import type { Pricing } from '../fuse/search/cost.js'
 import type { Graph } from '../ir/graph.js'
 import { bertDims } from '../models/encoder/bert.js'
 import type { PlanSetting } from './plan_text.js'

@@ -1,7 +1,7 @@
 /** Reports of plans as text for a terminal. */
 import Table from 'cli-table3'
-import type { PlanDiff, PlanEdge, PlanReport, PlanStep } from '../fuse/search/explain.js'
 import type { PlanDecl } from '../lang/plan.js'
+import type { PlanDiff, PlanEdge, PlanReport, PlanStep } from '../search/explain.js'
 
 /** Setting of predictions. */
 export interface PlanSetting {

@@ -1,6 +1,6 @@
 /** Layout of plans as drawings: one box per step in dependency order, and one line per pair of connected steps. */
 import dagre from '@dagrejs/dagre'
-import type { PlanEdge, PlanReport, PlanStep } from '../fuse/search/explain.js'
+import type { PlanEdge, PlanReport, PlanStep } from '../search/explain.js'
 import type { DrawnPlan, Edge } from './model.js'
 
 /** Pixel sizes: height of a text line, height around the node names in a box, width of a letter of a kernel's name, width of the time. */

@@ -143,7 +143,7 @@ export interface QuantisedDecl {
   readonly weights: string
 }
 
-/** Target of an automatic plan, for the cost model of src/fuse/search/cost.ts. */
+/** Target of an automatic plan, for the cost model of src/cost/step.ts. */
 export interface AutoTarget {
   /** A device of the cost model, such as `h200`. */
   readonly device: string

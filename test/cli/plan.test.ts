@@ -1,6 +1,6 @@
 /** `heddle plan`: the numbers of its tables and its JSON, and its refusals. */
 import { describe, expect, test } from 'vitest'
-import type { PlanDiff, PlanReport } from '../../src/fuse/search/explain.js'
+import type { PlanDiff, PlanReport } from '../../src/search/explain.js'
 import { heddle } from './host.js'
 
 const small = ['--shape', '1x32']

@@ -7,7 +7,7 @@ import { type ExplorerData, explorerSchema } from '../../src/explorer/model.js'
 import { drawPlan } from '../../src/explorer/plan_view.js'
 import { type AnyRun, readRun } from '../../src/explorer/runs/read.js'
 import { benchView, measuredKernels, predictedTimeline, runTimelines } from '../../src/explorer/runs/view.js'
-import type { PlanEdge, PlanReport, PlanStep } from '../../src/fuse/search/explain.js'
+import type { PlanEdge, PlanReport, PlanStep } from '../../src/search/explain.js'
 import { benchResult, peerTimes, planTimes } from '../bench/results.js'
 
 export const step = (

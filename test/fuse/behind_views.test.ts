@@ -4,14 +4,14 @@
  */
 import { describe, expect, it } from 'vitest'
 import { usageError } from '../../src/errors.js'
-import { planAll } from '../../src/fuse/plans.js'
-import { findPlan } from '../../src/fuse/search/auto.js'
-import { fitted } from '../../src/fuse/search/fitted.js'
 import { call, dim, f32, index } from '../../src/ir/build.js'
 import type { Expr } from '../../src/ir/expr.js'
 import type { ValueId } from '../../src/ir/graph.js'
 import type { Kernel, Stmt } from '../../src/ir/kernel.js'
 import type { PlanDecl } from '../../src/lang/plan.js'
+import { findPlan } from '../../src/search/auto.js'
+import { fitted } from '../../src/search/fitted.js'
+import { planAll } from '../../src/search/plans.js'
 import { Draft } from './random/draft.js'
 import { judge } from './random/judge.js'
 

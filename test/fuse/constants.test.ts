@@ -3,11 +3,11 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { gelu } from '../../specs/ops/activations.js'
 import { addBias } from '../../specs/ops/add_bias.js'
 import { readSpecsOrThrow } from '../../src/frontend/index.js'
-import { planAll } from '../../src/fuse/plans.js'
 import type { Kernel } from '../../src/ir/kernel.js'
 import { graph } from '../../src/lang/graph.js'
 import type { PlanDecl } from '../../src/lang/plan.js'
 import { tensor } from '../../src/lang/tensor.js'
+import { planAll } from '../../src/search/plans.js'
 
 let ops: readonly Kernel[]
 beforeAll(() => {

@@ -1,4 +1,4 @@
-/** The cost model against numbers computed by hand, and its registers against the schedule. */
+/** The cost model against numbers computed by hand. */
 import { readFile } from 'node:fs/promises'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { decoderLayers } from '../../specs/graphs/decoder_layer.js'
@@ -9,20 +9,18 @@ import { plans } from '../../specs/index.js'
 import { bestDecoder } from '../../specs/plans/best_decoder.js'
 import { bestEncoder } from '../../specs/plans/best_encoder.js'
 import { ftV1 } from '../../specs/plans/ft_v1.js'
+import { computedWork, fewRows } from '../../src/cost/computed.js'
+import { costDevice } from '../../src/cost/device.js'
+import type { Pricing } from '../../src/cost/step.js'
 import { readSpecsOrThrow } from '../../src/frontend/index.js'
-import { applyPlan } from '../../src/fuse/apply.js'
 import type { LayoutsByName } from '../../src/fuse/graph/edit.js'
-import { Candidates } from '../../src/fuse/search/candidates.js'
-import { computedWork, fewRows } from '../../src/fuse/search/computed.js'
-import { costDevice, type Pricing } from '../../src/fuse/search/cost.js'
-import { explainPlan, type PlanStep } from '../../src/fuse/search/explain.js'
-import { walkOf } from '../../src/fuse/search/registers.js'
 import { dim, i32, index } from '../../src/ir/build.js'
 import type { Kernel } from '../../src/ir/kernel.js'
 import { rowMajor } from '../../src/ir/layout.js'
 import type { MatmulKernel } from '../../src/ir/product.js'
 import type { PlanDecl } from '../../src/lang/plan.js'
-import { mapKernel } from '../../src/schedule/map.js'
+import { Candidates } from '../../src/search/candidates.js'
+import { explainPlan, type PlanStep } from '../../src/search/explain.js'
 import { axis, kernel, tensor as parameter } from '../schedule/fixtures.js'
 import { planOf } from './plan_of.js'
 import { Draft } from './random/draft.js'
@@ -30,7 +28,15 @@ import { Draft } from './random/draft.js'
 const ftV1Gelu = planOf(ftV1, encoderLayerGelu)
 
 const dims = { b: 2, s: 3, t: 6, h: 2, d: 4, i: 5, v: 100, u: 2, p: 7 }
-const device = { bandwidth: 4, peak: { f32: 1, f16: 2, bf16: 2, i8: 4 }, warps: 0.5, launch: 3, product: 5 }
+/** Rates that leave bytes of memory as the only cost of a row kernel. */
+const rates = {
+  ...costDevice('simt').rates,
+  issue: Number.POSITIVE_INFINITY,
+  cache: Number.POSITIVE_INFINITY,
+  near: Number.POSITIVE_INFINITY,
+  cacheBytes: 0,
+}
+const device = { bandwidth: 4, peak: { f32: 1, f16: 2, bf16: 2, i8: 4 }, warps: 0.5, launch: 3, product: 5, rates }
 const pricing: Pricing = { device, dims, dtype: 'f16' }
 let ops: ReadonlyMap<string, Kernel>
 let layouts: LayoutsByName
@@ -185,7 +191,7 @@ describe('int8', () => {
     return plan
   }
   const priced = (flops: Pricing['device']['peak'], plan = 'best-encoder-int8') => {
-    const bound = { bandwidth: Number.POSITIVE_INFINITY, peak: flops, warps: 1, launch: 0, product: 0 }
+    const bound = { bandwidth: Number.POSITIVE_INFINITY, peak: flops, warps: 1, launch: 0, product: 0, rates }
     return explainPlan(encoderLayerGelu.graph, planOf(plan), ops, { ...pricing, device: bound }, layouts).steps
   }
 
@@ -275,33 +281,6 @@ describe('gathers', () => {
 })
 
 describe('registers', () => {
-  /** True if the schedule takes the variant that reads rows again, on a device full of rows. */
-  const scheduled = (kernel: Kernel, length: number): boolean => {
-    const { program } = mapKernel({ kernel, types: { T: 'f16' }, dims: {} })
-    if (program.kind !== 'rows') return false
-    const fits = program.variants.find(
-      ({ limit }) => limit.rows === undefined && length <= (limit.length ?? Number.POSITIVE_INFINITY),
-    )
-    return fits?.chunks === undefined
-  }
-
-  it('hold rows of every fused and unfused kernel as long as the schedule does', () => {
-    const fused = applyPlan(encoderLayerGelu.graph, ftV1Gelu, ops).kernels
-    const seen = new Set<boolean>()
-    for (const kernel of [
-      ...fused.values(),
-      ...['softmax', 'layer_norm', 'gelu', 'add_bias'].flatMap((name) => ops.get(name) ?? []),
-    ]) {
-      for (const length of [64, 2048, 2049, 4096, 4097, 8192, 8193, 100_000]) {
-        const sizes = { dims: Object.fromEntries(kernel.dims.map((dim) => [dim, length])), attrs: {} }
-        const { rereads } = walkOf(kernel, { T: 'f16' }, sizes)
-        expect(`${kernel.name} ${length} ${rereads}`).toBe(`${kernel.name} ${length} ${scheduled(kernel, length)}`)
-        seen.add(rereads)
-      }
-    }
-    expect(seen.size).toBe(2)
-  })
-
   it('a group whose rows do not fit reads them in every pass', () => {
     const wide = { ...pricing, dims: { ...dims, h: 1024, d: 64 } }
     const candidates = new Candidates(encoderLayerGelu.graph, { name: 'p', graph: encoderLayerGelu.name, groups: [] }, ops, wide)

@@ -1,14 +1,15 @@
 /** Declarations of a graph that no pass guesses from a name: inputs that place packed rows, and its usual sizes. */
 import { describe, expect, it } from 'vitest'
+import { costDevice } from '../../src/cost/device.js'
+import { priceDims, stepCost } from '../../src/cost/step.js'
 import { isPackStep, packGraph } from '../../src/fuse/graph/pack.js'
-import { searchPlan } from '../../src/fuse/search/auto.js'
-import { costDevice, priceDims, stepCost } from '../../src/fuse/search/cost.js'
 import { type GraphBuilder, type GraphConfig, type GraphTensor, graph } from '../../src/lang/graph.js'
 import { op } from '../../src/lang/op.js'
 import { isNodeOf } from '../../src/lang/op_node.js'
 import type { Packing } from '../../src/lang/plan.js'
 import { tensor } from '../../src/lang/tensor.js'
 import type { Tensors } from '../../src/lang/types.js'
+import { searchPlan } from '../../src/search/auto.js'
 import { packRows } from '../../src/std/index.js'
 import { refusal } from '../refusal.js'
 

@@ -7,10 +7,10 @@ import { layerNorm } from '../../specs/ops/layer_norm.js'
 import { manifestFacts } from '../../src/emit/facts.js'
 import { readSpecsOrThrow } from '../../src/frontend/index.js'
 import { applyPlan } from '../../src/fuse/apply.js'
-import { resolvePlans } from '../../src/fuse/search/resolve.js'
 import { graph } from '../../src/lang/graph.js'
 import { plan } from '../../src/lang/plan.js'
 import { tensor } from '../../src/lang/tensor.js'
+import { resolvePlans } from '../../src/search/resolve.js'
 import { quantize } from '../../src/std/int8.js'
 
 const { kernels, standard, layouts } = readSpecsOrThrow({ root: process.cwd(), specs: ['specs'] })

@@ -1,7 +1,7 @@
 /** A fact of an extent that several inputs of a derived kernel have is a fact of each of them. */
 import { expect, it } from 'vitest'
-import { planAll } from '../../src/fuse/plans.js'
 import { graph, idiv, op, plan, tensor } from '../../src/index.js'
+import { planAll } from '../../src/search/plans.js'
 import { read } from '../frontend/refuse.js'
 
 const source = `import { idiv, op, tensor } from 'heddle'

@@ -4,8 +4,8 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { add } from '../../specs/ops/add.js'
 import { softmax } from '../../specs/ops/softmax.js'
 import { readSpecsOrThrow } from '../../src/frontend/index.js'
-import { planAll } from '../../src/fuse/plans.js'
 import type { Kernel } from '../../src/ir/kernel.js'
+import { planAll } from '../../src/search/plans.js'
 import { refusal } from '../refusal.js'
 
 /** Three numbers added, or two of them twice. */

@@ -1,7 +1,7 @@
 /** Multiples that members state are facts of the kernel derived from them, in its own dimensions. */
 import { describe, expect, it } from 'vitest'
-import { planAll } from '../../src/fuse/plans.js'
 import { graph, op, plan, tensor } from '../../src/index.js'
+import { planAll } from '../../src/search/plans.js'
 import { read } from '../frontend/refuse.js'
 
 const text = (quads: string) => `import { op, tensor } from 'heddle'

@@ -1,13 +1,13 @@
 /** Parameters of fused kernels: an attribute of the graph is one, and names of members that are alike or taken by C++ do no harm. */
 import { describe, expect, it } from 'vitest'
 import { emitInstance } from '../../src/emit/generate.js'
-import { planAll } from '../../src/fuse/plans.js'
 import { printKernel } from '../../src/ir/print.js'
 import { graph } from '../../src/lang/graph.js'
 import { op } from '../../src/lang/op.js'
 import { plan } from '../../src/lang/plan.js'
 import { tensor } from '../../src/lang/tensor.js'
 import { mapKernel } from '../../src/schedule/map.js'
+import { planAll } from '../../src/search/plans.js'
 import { read } from '../frontend/refuse.js'
 
 const declared = `import { op, tensor } from 'heddle'

@@ -4,12 +4,13 @@
  */
 import { beforeAll, expect, it } from 'vitest'
 import { graphs, plans } from '../../specs/index.js'
+import { costDevice, leastGain } from '../../src/cost/device.js'
+import { priceDims } from '../../src/cost/step.js'
 import { readSpecsOrThrow } from '../../src/frontend/index.js'
 import type { LayoutsByName } from '../../src/fuse/graph/edit.js'
-import { planSeconds, searchPlan } from '../../src/fuse/search/auto.js'
-import { costDevice, leastGain, priceDims } from '../../src/fuse/search/cost.js'
 import type { Kernel } from '../../src/ir/kernel.js'
 import type { PlanDecl } from '../../src/lang/plan.js'
+import { planSeconds, searchPlan } from '../../src/search/auto.js'
 import { inTurn } from '../turns.js'
 
 let ops: ReadonlyMap<string, Kernel>

@@ -1,8 +1,9 @@
 /** A group with a threshold: one kernel with the elementwise ops around it, which is scheduled as one that searches. */
 import { graph, op, row, tensor, threshold } from 'heddle'
 import { expect, it } from 'vitest'
+import { costDevice } from '../../src/cost/device.js'
+import { kernelParts } from '../../src/cost/kernel.js'
 import { applyPlan } from '../../src/fuse/apply.js'
-import { walkOf } from '../../src/fuse/search/registers.js'
 import { call, dim, f32, index, local } from '../../src/ir/build.js'
 import type { Expr } from '../../src/ir/expr.js'
 import type { Kernel, Stmt } from '../../src/ir/kernel.js'
@@ -95,6 +96,8 @@ it('searches before the pass that uses the result, in one block variant', () => 
   expect(mapped.program.variants.filter(({ team }) => team.kind === 'block').map(({ name }) => name)).toEqual(['block_reread'])
 })
 
-it('counts as one pass in the cost model, which ignores the search', () => {
-  expect(walkOf(fused, {}, { dims: { o: 2, b: 4 }, attrs: {} }).passes).toEqual(new Map([['x', 1]]))
+it('costs its walks over a row that registers do not hold, and that of the pass which uses the result', () => {
+  const readAt = (b: number): number | undefined =>
+    kernelParts(fused, {}, { dims: { o: 2, b }, attrs: {} }, costDevice('h200'))[0]?.bytesRead
+  expect([readAt(4), readAt(100_000)]).toEqual([4 * 2 * 4, (4 + 1) * 4 * 2 * 100_000])
 })

@@ -3,11 +3,11 @@
  * refused with a reason, and a search finds the kernel without a note.
  */
 import { describe, expect, it } from 'vitest'
-import { planAll } from '../../src/fuse/plans.js'
 import { call, dim, f32, i32, index } from '../../src/ir/build.js'
 import type { Expr } from '../../src/ir/expr.js'
 import type { ValueId } from '../../src/ir/graph.js'
 import type { PlanDecl } from '../../src/lang/plan.js'
+import { planAll } from '../../src/search/plans.js'
 import { at } from './attention_draft.js'
 import { Draft } from './random/draft.js'
 import { judge } from './random/judge.js'

@@ -1,10 +1,10 @@
 /** Names of graphs and plans that are invalid in generated source or in a lookup. */
 import { describe, expect, it } from 'vitest'
-import { planAll } from '../../src/fuse/plans.js'
 import { graph } from '../../src/lang/graph.js'
 import { op } from '../../src/lang/op.js'
 import { plan } from '../../src/lang/plan.js'
 import { tensor } from '../../src/lang/tensor.js'
+import { planAll } from '../../src/search/plans.js'
 
 const twice = op('twice', {
   dims: ['n'],

@@ -1,7 +1,7 @@
 /** Views of measured runs: single runs, comparisons of two, and comparisons with predictions. */
 import { verdictOf } from '../../bench/target/baseline.js'
 import { unreachable } from '../../errors.js'
-import type { PlanReport } from '../../fuse/search/explain.js'
+import type { PlanReport } from '../../search/explain.js'
 import type { BenchView, Dot, Run, RunComparison, Timeline } from '../model.js'
 import { encoderView } from './encoder.js'
 import { decodingView, llamaView, savedView, targetView } from './others.js'

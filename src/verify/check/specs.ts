@@ -2,13 +2,13 @@
 
 import { HeddleError } from '../../errors.js'
 import type { SearchOptions } from '../../frontend/searched.js'
-import type { Linked } from '../../fuse/link.js'
 import type { Graph } from '../../ir/graph.js'
 import type { Kernel } from '../../ir/kernel.js'
 import type { Layout } from '../../ir/layout.js'
 import type { PlanDecl } from '../../lang/plan.js'
 import { openMemo } from '../../memo.js'
 import { type AheadProgram, compileAhead } from '../../program/ahead.js'
+import type { Linked } from '../../search/link.js'
 import { readVerifiedGroups } from './verified_groups.js'
 
 /** Declarations of a project, and the kernels derived from them. */
@@ -61,8 +61,8 @@ export async function readNamed(root: string, names: readonly string[], specs = 
 export async function readKernels(root: string, specs = 'specs', search: SearchOptions = {}): Promise<SpecKernels> {
   const [{ readSearched }, { planAll }, { linkGraph, linkKernels }] = await Promise.all([
     import('../../frontend/searched.js'),
-    import('../../fuse/plans.js'),
-    import('../../fuse/link.js'),
+    import('../../search/plans.js'),
+    import('../../search/link.js'),
   ])
   const { kernels, standard, layouts, graphs, plans, programs, conversions, locating } = await readSearched(root, specs, search)
   const verified = await readVerifiedGroups(root)

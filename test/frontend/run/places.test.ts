@@ -4,7 +4,7 @@ import { join, relative } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { HeddleError } from '../../../src/errors.js'
 import { readDeclarations, readSearched, readSpecsOrThrow, type Specs } from '../../../src/frontend/index.js'
-import { planAll } from '../../../src/fuse/plans.js'
+import { planAll } from '../../../src/search/plans.js'
 import { heddle, repository } from '../../cli/host.js'
 
 const ops = `import { op, row, sum, tensor } from 'heddle'

@@ -6,8 +6,8 @@ import { fileURLToPath } from 'node:url'
 import { generate } from '../../../src/emit/generate.js'
 import { writeGenerated } from '../../../src/emit/write.js'
 import { readDeclarations, readSpecsOrThrow } from '../../../src/frontend/index.js'
-import { linkKernels } from '../../../src/fuse/link.js'
-import { planAll } from '../../../src/fuse/plans.js'
+import { linkKernels } from '../../../src/search/link.js'
+import { planAll } from '../../../src/search/plans.js'
 
 const repository = fileURLToPath(new URL('../../..', import.meta.url))
 

@@ -1,8 +1,8 @@
 /** Requests that cannot be expressed: each is refused, for the stated reason. */
 import { argmaxRow } from '../../../specs/ops/argmax.js'
 import { readSpecsOrThrow } from '../../../src/frontend/index.js'
-import { planAll } from '../../../src/fuse/plans.js'
 import { graph, plan, tensor } from '../../../src/index.js'
+import { planAll } from '../../../src/search/plans.js'
 import { refusal } from '../../refusal.js'
 
 /** Reads a single op. */

@@ -2,17 +2,17 @@
  * Replaces automatic plans by plans with groups, before plans are applied. A group of an automatic plan that derives a kernel of a written plan
  * gets that kernel's name, so the order in which specs list plans does not matter.
  */
-import { concerning, HeddleError, type Subject, together, usageError } from '../../errors.js'
-import type { Graph } from '../../ir/graph.js'
-import type { Kernel } from '../../ir/kernel.js'
-import { isStandard } from '../../ir/op_name.js'
-import { structuralHash } from '../../ir/structural_hash.js'
-import type { PlanDecl } from '../../lang/plan.js'
-import { type Memo, noMemo } from '../../memo.js'
-import { applyPlan, type PlannedGraph } from '../apply.js'
-import { withoutDefect } from '../defects.js'
-import type { LayoutsByName } from '../graph/edit.js'
-import type { PlannedKernel } from '../planned_kernel.js'
+import { concerning, HeddleError, type Subject, together, usageError } from '../errors.js'
+import { applyPlan, type PlannedGraph } from '../fuse/apply.js'
+import { withoutDefect } from '../fuse/defects.js'
+import type { LayoutsByName } from '../fuse/graph/edit.js'
+import type { PlannedKernel } from '../fuse/planned_kernel.js'
+import type { Graph } from '../ir/graph.js'
+import type { Kernel } from '../ir/kernel.js'
+import { isStandard } from '../ir/op_name.js'
+import { structuralHash } from '../ir/structural_hash.js'
+import type { PlanDecl } from '../lang/plan.js'
+import { type Memo, noMemo } from '../memo.js'
 import { type Found, findPlan } from './auto.js'
 import { type Fitted, fitted, leftOut } from './fitted.js'
 

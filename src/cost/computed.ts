@@ -3,11 +3,11 @@
  * native/device/matmul_products.cuh decide. Few rows are computed again by each tile of columns, while the weights are read anyway. For more rows
  * a kernel of its own stores the factor first, and nothing is saved.
  */
-import { slowIntrinsics } from '../../ir/intrinsics.js'
-import type { Kernel } from '../../ir/kernel.js'
-import { factorParam, factorsOf, type MatmulFactor, type MatmulKernel, sumsIntegers } from '../../ir/product.js'
-import { stmtExprs, visit } from '../../ir/walk.js'
-import type { Sizes } from './reads.js'
+import { slowIntrinsics } from '../ir/intrinsics.js'
+import type { Kernel } from '../ir/kernel.js'
+import { factorParam, factorsOf, type MatmulFactor, type MatmulKernel, sumsIntegers } from '../ir/product.js'
+import { stmtExprs, visit } from '../ir/walk.js'
+import type { Sizes } from './sizes.js'
 
 /** Maximum number of rows that a main loop computes for each tile of columns: `few::most_rows` of the device headers. */
 export const fewRows = 8

@@ -2,14 +2,16 @@
  * Finds a plan by the cost model: compares the groups found by merging, groups over stacked nodes, and known plans. Runs when CUDA is generated,
  * for plans that a spec declares with `autoPlan`.
  */
-import { HeddleError } from '../../errors.js'
-import type { Graph } from '../../ir/graph.js'
-import type { Kernel } from '../../ir/kernel.js'
-import type { PlanDecl } from '../../lang/plan.js'
-import { applyPlan } from '../apply.js'
-import type { LayoutsByName } from '../graph/edit.js'
+
+import { costDevice, leastGain, type PriceType } from '../cost/device.js'
+import { type Pricing, priceDims } from '../cost/step.js'
+import { HeddleError } from '../errors.js'
+import { applyPlan } from '../fuse/apply.js'
+import type { LayoutsByName } from '../fuse/graph/edit.js'
+import type { Graph } from '../ir/graph.js'
+import type { Kernel } from '../ir/kernel.js'
+import type { PlanDecl } from '../lang/plan.js'
 import { Candidates, type Defect } from './candidates.js'
-import { costDevice, leastGain, type PriceType, type Pricing, priceDims } from './cost.js'
 import { type KnownKernels, nameGroups } from './kernel_names.js'
 import { type Group, mergedGroups, total } from './merges.js'
 import { stacksOf } from './stacks.js'

@@ -2,12 +2,13 @@
  * Elements of each output that a kernel stores, for the cost model. An output that updates an input has the input's memory, so that only replaced
  * elements are stored: one position of a cache, not the cache.
  */
-import type { Expr } from '../../ir/expr.js'
-import type { Kernel, Stmt } from '../../ir/kernel.js'
-import { type DecodeAttentionKernel, isTemplate, type TemplateKernel } from '../../ir/template.js'
-import { placeUpdates, UpdateConflict } from '../../ir/update.js'
-import { freeNames, substitute, visit } from '../../ir/walk.js'
-import { decodeExtents, lengthOf, type Sizes } from './reads.js'
+import type { Expr } from '../ir/expr.js'
+import type { Kernel, Stmt } from '../ir/kernel.js'
+import { type DecodeAttentionKernel, isTemplate, type TemplateKernel } from '../ir/template.js'
+import { placeUpdates, UpdateConflict } from '../ir/update.js'
+import { freeNames, substitute, visit } from '../ir/walk.js'
+import { lengthOf, type Sizes } from './sizes.js'
+import { decodeExtents } from './template_reads.js'
 
 /**
  * The kernel in the form in which it runs, reading only the needed elements of an updated tensor. A kernel with a conflicting update is refused

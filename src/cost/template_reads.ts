@@ -1,31 +1,14 @@
 /**
- * Elements of each tensor that a kernel reads, for the cost model: at most the tensor, and at most one element for each combination of the
+ * Elements of each tensor that the parts of a matmul and attention read, for the cost model: at most the tensor, and at most one element for each combination of the
  * indices that a load depends on. So a gather counts the rows it fetches, not the table.
  */
-import { emptyEnv, evaluateExpr } from '../../ir/evaluate.js'
-import type { Expr, ExprOf } from '../../ir/expr.js'
-import type { Kernel } from '../../ir/kernel.js'
-import { plainExpr } from '../../ir/print.js'
-import { countOf } from '../../ir/row_axis.js'
-import type { AttentionKernel, DecodeAttentionKernel, RowAccess } from '../../ir/template.js'
-import { stmtExprs, substitute, visit } from '../../ir/walk.js'
-
-type Numbers = Readonly<Record<string, number>>
-
-/** Extents of dimensions and values of attributes, by the kernel's names. */
-export interface Sizes {
-  readonly dims: Numbers
-  readonly attrs: Numbers
-}
-
-/** Value of a length; the maximum for a length that depends on data. */
-export function lengthOf(length: Expr, { dims, attrs }: Sizes): number {
-  let known = true
-  visit(length, ({ kind }) => {
-    if (kind !== 'const' && kind !== 'dim' && kind !== 'attr' && kind !== 'call') known = false
-  })
-  return known ? Number(evaluateExpr(length, { ...emptyEnv(dims), attrs })) : Number.POSITIVE_INFINITY
-}
+import type { Expr, ExprOf } from '../ir/expr.js'
+import type { Kernel } from '../ir/kernel.js'
+import { plainExpr } from '../ir/print.js'
+import { countOf } from '../ir/row_axis.js'
+import type { AttentionKernel, DecodeAttentionKernel, RowAccess } from '../ir/template.js'
+import { stmtExprs, substitute, visit } from '../ir/walk.js'
+import { lengthOf, type Sizes } from './sizes.js'
 
 /** Loads of tensors: how many elements each distinct load can find. */
 class Reads {

@@ -3,12 +3,12 @@
  * twice; the others are named after their ops.
  */
 
-import { freshName } from '../../ir/names.js'
-import { kernelName } from '../../ir/op_name.js'
-import type { MatmulFactor, MatmulKernel, MatmulProduct } from '../../ir/product.js'
-import { isTemplate, type TemplateKernel } from '../../ir/template.js'
-import type { PlanDecl } from '../../lang/plan.js'
-import { type PlannedKernel, sameKernel } from '../planned_kernel.js'
+import { type PlannedKernel, sameKernel } from '../fuse/planned_kernel.js'
+import { freshName } from '../ir/names.js'
+import { kernelName } from '../ir/op_name.js'
+import type { MatmulFactor, MatmulKernel, MatmulProduct } from '../ir/product.js'
+import { isTemplate, type TemplateKernel } from '../ir/template.js'
+import type { PlanDecl } from '../lang/plan.js'
 import type { Candidate, Candidates } from './candidates.js'
 
 /** Kernels of the project by name: ops, and kernels that its other plans derive. */

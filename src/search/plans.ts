@@ -1,5 +1,12 @@
 /** Applies every plan of a project to its graphs, and collects the derived kernels. Runs when CUDA is generated. */
 import { concerning, type HeddleError, inTurn, usageError } from '../errors.js'
+import { applyPlan } from '../fuse/apply.js'
+import { type CheckedGroup, checkDerived, contentOf, type Verified } from '../fuse/check/derived.js'
+import { withoutDefect } from '../fuse/defects.js'
+import { commonConstants } from '../fuse/graph/constants.js'
+import { refuseUngrouped } from '../fuse/graph/quantised_names.js'
+import { checkGroups } from '../fuse/groups.js'
+import { type PlannedKernel, sameKernel } from '../fuse/planned_kernel.js'
 import { getOwn } from '../ir/get_own.js'
 import type { Graph } from '../ir/graph.js'
 import type { Kernel } from '../ir/kernel.js'
@@ -8,14 +15,7 @@ import { memoiseHashes, structuralHash } from '../ir/structural_hash.js'
 import { isTemplate, type TemplateKernel } from '../ir/template.js'
 import type { PlanDecl, Schedule } from '../lang/plan.js'
 import { type Memo, noMemo } from '../memo.js'
-import { applyPlan } from './apply.js'
-import { type CheckedGroup, checkDerived, contentOf, type Verified } from './check/derived.js'
-import { withoutDefect } from './defects.js'
-import { commonConstants } from './graph/constants.js'
-import { refuseUngrouped } from './graph/quantised_names.js'
-import { checkGroups } from './groups.js'
-import { type PlannedKernel, sameKernel } from './planned_kernel.js'
-import { type Applied, asKey, graphOf, opsOf, type ResolvedPlan, resolveAndApply, subjectOf } from './search/resolve.js'
+import { type Applied, asKey, graphOf, opsOf, type ResolvedPlan, resolveAndApply, subjectOf } from './resolve.js'
 
 export interface Planned {
   /** Derived row programs and templates of all plans. */

@@ -3,11 +3,11 @@
  * width, which queries and the keys that several of them share do not have, and the fastest main loop only for two matmuls. Ops that do the same
  * after each are stacked too.
  */
-import type { Graph, NodeOf } from '../../ir/graph.js'
-import { inputsOf, outputsOf } from '../../ir/graph.js'
-import { freshName } from '../../ir/names.js'
-import { printShape } from '../../ir/shape.js'
-import type { PlanDecl } from '../../lang/plan.js'
+import type { Graph, NodeOf } from '../ir/graph.js'
+import { inputsOf, outputsOf } from '../ir/graph.js'
+import { freshName } from '../ir/names.js'
+import { printShape } from '../ir/shape.js'
+import type { PlanDecl } from '../lang/plan.js'
 
 type Stacks = NonNullable<PlanDecl['stacked']>
 type Stackable = NodeOf<'matmul'> | NodeOf<'op'>

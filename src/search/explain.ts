@@ -2,17 +2,19 @@
  * Explains a plan as data: its steps with the predictions of the cost model, and for every edge between two steps the reason why they are not
  * one. Also compares two plans. Printed by `heddle plan`.
  */
-import { concerning } from '../../errors.js'
-import type { Graph } from '../../ir/graph.js'
-import type { Kernel } from '../../ir/kernel.js'
-import { isTemplate } from '../../ir/template.js'
-import type { PlanDecl } from '../../lang/plan.js'
-import { applyPlan } from '../apply.js'
-import type { LayoutsByName } from '../graph/edit.js'
-import { checkGroups } from '../groups.js'
+
+import { leastGain } from '../cost/device.js'
+import type { Pricing } from '../cost/step.js'
+import { concerning } from '../errors.js'
+import { applyPlan } from '../fuse/apply.js'
+import type { LayoutsByName } from '../fuse/graph/edit.js'
+import { checkGroups } from '../fuse/groups.js'
+import type { Graph } from '../ir/graph.js'
+import type { Kernel } from '../ir/kernel.js'
+import { isTemplate } from '../ir/template.js'
+import type { PlanDecl } from '../lang/plan.js'
 import { planGroups } from './auto.js'
 import { Candidates } from './candidates.js'
-import { leastGain, type Pricing } from './cost.js'
 import { cycleOf } from './merges.js'
 import { subjectOf } from './resolve.js'
 

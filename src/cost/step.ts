@@ -1,75 +1,29 @@
 /**
- * The cost model of plans, stated in one place: a step takes a fixed time and then the longer of moving its bytes and doing its arithmetic; steps run
- * one after the other. Automatic plans are chosen by it and `heddle plan` prints it, so that a prediction can be compared with a measurement.
+ * The cost model of plans: prices of the nodes of a graph, which run one after the other. A row kernel is priced by the launches that its schedule
+ * makes of it (launch.ts). A matmul or attention takes a fixed time and then the longer of moving its bytes and doing its arithmetic. Automatic plans
+ * are chosen by it and `heddle plan` prints it, so that a prediction can be compared with a measurement.
  *
- * - Bytes: each tensor of a step once, as if nothing were cached; a gather counts the elements that it fetches, an update in place those that it
- * replaces. A row program whose kept rows exceed the registers reads its tensors once in each pass that uses them.
- * - Arithmetic: that of matmuls and attention, at the rate of the operands' type, and of factors that a matmul computes, as often as it does. Row
- * programs are taken to be bound by bytes.
- * - Only relations between plans are meant: overlap of steps, caches and tails are left out for all plans alike.
+ * - Bytes of matmuls and attention: each tensor of a step once, as if nothing were cached; a gather counts the elements that it fetches, an update
+ * in place those that it replaces.
+ * - Their arithmetic: at the rate of the operands' type, and of factors that a matmul computes, as often as it does.
+ * - Only relations between plans are meant: overlap of steps and what earlier steps leave in caches are left out for all plans alike.
  */
-import { usageError } from '../../errors.js'
-import { type DType, dtypeInfo } from '../../ir/dtype.js'
-import { type Graph, type GraphNode, inputsOf, type NodeOf, type ValueId } from '../../ir/graph.js'
-import type { Instance } from '../../ir/instance.js'
-import type { DTypeRef, Kernel } from '../../ir/kernel.js'
-import { factorsOf, sumsIntegers } from '../../ir/product.js'
-import { evaluateExtent } from '../../ir/shape.js'
-import { isTemplate, type TemplateKernel } from '../../ir/template.js'
-import type { PlanDecl } from '../../lang/plan.js'
-import { valueAt } from '../graph/edit.js'
+
+import { valueAt } from '../fuse/graph/edit.js'
+import { type DType, dtypeInfo } from '../ir/dtype.js'
+import { type Graph, type GraphNode, inputsOf, type NodeOf, type ValueId } from '../ir/graph.js'
+import type { DTypeRef, Kernel } from '../ir/kernel.js'
+import { factorsOf, sumsIntegers } from '../ir/product.js'
+import { evaluateExtent } from '../ir/shape.js'
+import { isTemplate, type TemplateKernel } from '../ir/template.js'
+import type { PlanDecl } from '../lang/plan.js'
 import { type ComputedWork, computedWork } from './computed.js'
-import { attentionExtents, attentionReads, decodeExtents, decodeReads, readsOf, type Sizes } from './reads.js'
-import { walkOf } from './registers.js'
-import { placed, storedOf } from './writes.js'
-
-/** Storage types of activations and weights a plan can be priced in. */
-export const priceTypes = ['f32', 'f16', 'bf16'] as const
-export type PriceType = (typeof priceTypes)[number]
-
-/** Parameters of a device in the model. */
-export interface CostDevice {
-  /** Bytes per second. */
-  readonly bandwidth: number
-  /** Operations per second: in a storage type of floats, and on int8. */
-  readonly peak: Readonly<Record<PriceType | 'i8', number>>
-  /** Share of the peak of 16-bit floats that main loops without warpgroup instructions reach. */
-  readonly warps: number
-  /** Seconds before a step moves a byte, and those of a step with a matmul, whose pipeline has to fill and drain. */
-  readonly launch: number
-  readonly product: number
-}
-
-/**
- * Inside a CUDA graph on an H200, from whole passes of BERT-base over one sequence of 32 tokens, in f16: 144 fewer row kernels save 0.179 ms. In
- * a pass with 96 matmuls, fused or not, launches and bytes leave 2.8 us per matmul unexplained.
- */
-const graphs = { launch: 1.2e-6, product: 4.0e-6 } as const
-
-const devices = {
-  /**
-   * Measured: a large copy, an 8192^3 matmul; f32 is CUDA-core arithmetic. Tensor cores multiply int8 twice as fast as halves. Three matmuls of
-   * 4096 x 768 by 768 x 768 in one kernel take 28 us more than stacked: 304e12 operations per second.
-   */
-  h200: { bandwidth: 4.26e12, peak: { f32: 60e12, f16: 751e12, bf16: 751e12, i8: 1502e12 }, warps: 0.4, ...graphs },
-  /** NVIDIA's data sheet of the A100 80 GB SXM: peaks, not measurements, so times are optimistic. Launches are the H200's. */
-  a100: { bandwidth: 2.039e12, peak: { f32: 19.5e12, f16: 312e12, bf16: 312e12, i8: 624e12 }, warps: 1, ...graphs },
-  /** Not measured: orders of magnitude of one CPU core that runs threads as fibers. Arithmetic dominates. */
-  simt: { bandwidth: 1e9, peak: { f32: 1e8, f16: 5e7, bf16: 5e7, i8: 1e8 }, warps: 1, launch: 1e-5, product: 1e-5 },
-} as const satisfies Readonly<Record<string, CostDevice>>
-
-/** Prices are sums of floats: a difference of fewer seconds is rounding, not a gain. */
-export const leastGain = 1e-12
-
-export const costDevices = Object.keys(devices) as readonly (keyof typeof devices)[]
-
-/** @throws usage `cost.device` naming the known devices */
-export function costDevice(name: string): CostDevice {
-  const found = costDevices.find((known) => known === name)
-  if (found === undefined)
-    throw usageError('cost.device', `no cost model of device ${name}`, { hint: `known: ${costDevices.join(', ')}` })
-  return devices[found]
-}
+import type { CostDevice, PriceType } from './device.js'
+import { kernelParts } from './kernel.js'
+import type { LaunchCost } from './launch.js'
+import type { Sizes } from './sizes.js'
+import { attentionExtents, attentionReads, decodeExtents, decodeReads, readsOf } from './template_reads.js'
+import { storedOf } from './writes.js'
 
 /** Parameters of a price besides the plan. */
 export interface Pricing {
@@ -87,15 +41,22 @@ export function priceDims(graph: Graph, packed: PlanDecl['packed'], given: Prici
   return batch === undefined || seq === undefined ? dims : { ...dims, [packed.tokens]: batch * seq }
 }
 
-/** Cost of one launch. */
+/** Cost of a node. */
 export interface StepCost {
+  /** Each element once, or once in every pass that reads it again. */
   readonly bytesRead: number
   readonly bytesWritten: number
   readonly flops: number
   /** True if rows exceed the registers and are read in every pass. */
   readonly rereads: boolean
+  readonly launches: number
   readonly seconds: number
+  /** Launches of a row kernel, in order of execution; empty for matmuls and attention. */
+  readonly parts: readonly LaunchCost[]
 }
+
+/** Cost of a node of one launch, before its time is known. */
+type Moved = Pick<StepCost, 'bytesRead' | 'bytesWritten' | 'flops'>
 
 type StepNode = Exclude<GraphNode, { kind: 'view' }>
 
@@ -135,24 +96,40 @@ function libraryCost(graph: Graph, node: NodeOf<'matmul'>, pricing: Pricing): St
   const flops = 2 * Object.values(extents).reduce((product, extent) => product * extent, 1)
   const read = inputsOf(node).reduce((bytes, id) => bytes + whole(id), 0)
   const isInteger = [a, b].every((id) => valueAt(graph.values, id).dtype === 'i8')
-  return price({ bytesRead: read, bytesWritten: whole(out), flops, rereads: false }, pricing, { isInteger })
+  return price({ bytesRead: read, bytesWritten: whole(out), flops }, pricing, { isInteger })
 }
 
 function kernelCost(graph: Graph, node: NodeOf<'op'>, derived: Kernel | TemplateKernel, pricing: Pricing): StepCost {
-  const kernel = isTemplate(derived) ? derived : placed(derived)
-  const sizes = sizesOf(graph, node, kernel, pricing)
-  const types = Object.fromEntries(Object.keys(kernel.types).map((param) => [param, storageType(node.types[param], pricing)]))
-  const { reads, flops, again, rereads, ...arithmetic } = work(kernel, types, sizes)
-  const stored = storedOf(kernel, sizes)
+  const types = Object.fromEntries(Object.keys(derived.types).map((param) => [param, storageType(node.types[param], pricing)]))
+  if (!isTemplate(derived)) {
+    return rowsCost(kernelParts(derived, types, sizesOf(graph, node, derived, pricing), pricing.device))
+  }
+  const sizes = sizesOf(graph, node, derived, pricing)
+  const { reads, flops, ...arithmetic } = work(derived, sizes)
+  const stored = storedOf(derived, sizes)
   let [bytesRead, bytesWritten] = [0, 0]
-  for (const { name, access } of kernel.tensors) {
+  for (const { name, access } of derived.tensors) {
     const id = node.inputs[name] ?? node.outputs[name]
     if (id === undefined) throw new Error(`internal: ${node.name} binds no value to ${name}`)
     const size = sizeOf(graph, id, pricing)
     if (access === 'out') bytesWritten += bytesOf(graph, id, Math.min(size, stored.get(name) ?? size), pricing)
-    else bytesRead += bytesOf(graph, id, Math.min(size, reads.get(name) ?? 0) * (again.get(name) ?? 1), pricing)
+    else bytesRead += bytesOf(graph, id, Math.min(size, reads.get(name) ?? 0), pricing)
   }
-  return price({ bytesRead, bytesWritten, flops, rereads }, pricing, arithmetic)
+  return price({ bytesRead, bytesWritten, flops }, pricing, arithmetic)
+}
+
+/** Price of a row kernel with these launches. */
+export function rowsCost(parts: readonly LaunchCost[]): StepCost {
+  const sum = (of: (part: LaunchCost) => number): number => parts.reduce((total, part) => total + of(part), 0)
+  return {
+    bytesRead: sum((part) => part.bytesRead),
+    bytesWritten: sum((part) => part.bytesWritten),
+    flops: 0,
+    rereads: parts.some(({ rereads }) => rereads),
+    launches: sum((part) => part.launches),
+    seconds: sum((part) => part.seconds),
+    parts,
+  }
 }
 
 /** Arithmetic of a matmul other than multiplying floats. */
@@ -169,25 +146,17 @@ interface Work extends Arithmetic {
   /** Elements read of each tensor, before its size limits them. */
   readonly reads: ReadonlyMap<string, number>
   readonly flops: number
-  /** Number of reads of each tensor; one if missing. */
-  readonly again: ReadonlyMap<string, number>
-  readonly rereads: boolean
 }
 
-function work(kernel: Kernel | TemplateKernel, types: Instance['types'], sizes: Sizes): Work {
-  const once = { again: new Map<string, number>(), rereads: false }
-  if (!isTemplate(kernel)) {
-    const { passes, rereads } = walkOf(kernel, types, sizes)
-    return { reads: readsOf(kernel, sizes), flops: 0, again: rereads ? passes : once.again, rereads }
-  }
+function work(kernel: TemplateKernel, sizes: Sizes): Work {
   switch (kernel.kind) {
     case 'attention': {
       const { batch, heads, queries, headDim } = attentionExtents(kernel, sizes)
-      return { ...once, reads: attentionReads(kernel, sizes), flops: 4 * batch * heads * queries ** 2 * headDim }
+      return { reads: attentionReads(kernel, sizes), flops: 4 * batch * heads * queries ** 2 * headDim }
     }
     case 'decode attention': {
       const { batch, heads, queries, headDim, places } = decodeExtents(kernel, sizes)
-      return { ...once, reads: decodeReads(kernel, sizes), flops: 4 * batch * heads * queries * places * headDim }
+      return { reads: decodeReads(kernel, sizes), flops: 4 * batch * heads * queries * places * headDim }
     }
     case 'matmul': {
       const [m, n, k] = [kernel.m, kernel.n, kernel.k].map((dim) => sizes.dims[dim] ?? 0)
@@ -199,7 +168,7 @@ function work(kernel: Kernel | TemplateKernel, types: Instance['types'], sizes: 
       const flops = 2 * matrices * (m ?? 0) * (n ?? 0) * (k ?? 0)
       const isInteger = sumsIntegers(kernel)
       const byWarps = !isInteger && (kernel.products.length > 2 || kernel.products.some(({ b }) => b.prologue !== undefined))
-      return { ...once, reads, flops, computed: computedWork(kernel, sizes), isInteger, byWarps }
+      return { reads, flops, computed: computedWork(kernel, sizes), isInteger, byWarps }
     }
   }
 }
@@ -230,7 +199,7 @@ function sizesOf(graph: Graph, node: NodeOf<'op'>, kernel: Kernel | TemplateKern
 
 /** Prices the work of a step. Computed factors add to the arithmetic of the matmul; a factor that is stored first adds a launch. */
 function price(
-  step: Omit<StepCost, 'seconds'>,
+  step: Moved,
   { device, dtype }: Pricing,
   { computed: { operations, stored } = { operations: 0, stored: [] }, isInteger = false, byWarps = false }: Arithmetic,
 ): StepCost {
@@ -238,7 +207,10 @@ function price(
   const moving = (bytesRead + bytesWritten) / device.bandwidth
   const rate = device.peak[isInteger ? 'i8' : dtype] * (byWarps && dtype !== 'f32' ? device.warps : 1)
   const computing = flops / rate + operations / device.peak.f32
-  const storing = stored.map((elements) => device.launch + (2 * elements * dtypeInfo[dtype].bytes) / device.bandwidth)
+  const storing = stored.map(
+    (elements) => device.launch + device.rates.walk + (2 * elements * dtypeInfo[dtype].bytes) / device.bandwidth,
+  )
   const fixed = flops > 0 ? device.product : device.launch
-  return { ...step, seconds: storing.reduce((sum, seconds) => sum + seconds, fixed + Math.max(moving, computing)) }
+  const seconds = storing.reduce((sum, each) => sum + each, fixed + Math.max(moving, computing))
+  return { ...step, rereads: false, launches: 1, seconds, parts: [] }
 }

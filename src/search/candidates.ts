@@ -2,15 +2,16 @@
  * Groups of nodes that a plan could form in a graph, each derived and priced once. The search for a plan chooses from them, and `heddle plan`
  * explains them. A group that cannot be one kernel is recorded with the reason.
  */
-import { HeddleError, usageError } from '../../errors.js'
-import { type Graph, type GraphNode, inputsOf, outputsOf, type ValueId } from '../../ir/graph.js'
-import type { Kernel } from '../../ir/kernel.js'
-import type { PlanDecl } from '../../lang/plan.js'
-import { applyPlan } from '../apply.js'
-import type { LayoutsByName } from '../graph/edit.js'
-import { prepareGraph } from '../passes.js'
-import type { PlannedKernel } from '../planned_kernel.js'
-import { type Pricing, type StepCost, stepCost } from './cost.js'
+
+import { type Pricing, type StepCost, stepCost } from '../cost/step.js'
+import { HeddleError, usageError } from '../errors.js'
+import { applyPlan } from '../fuse/apply.js'
+import type { LayoutsByName } from '../fuse/graph/edit.js'
+import { prepareGraph } from '../fuse/passes.js'
+import type { PlannedKernel } from '../fuse/planned_kernel.js'
+import { type Graph, type GraphNode, inputsOf, outputsOf, type ValueId } from '../ir/graph.js'
+import type { Kernel } from '../ir/kernel.js'
+import type { PlanDecl } from '../lang/plan.js'
 
 /** A node that computes something. */
 export type ActiveNode = Exclude<GraphNode, { kind: 'view' }>

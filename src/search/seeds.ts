@@ -2,7 +2,7 @@
  * Groups for attention: two matmuls with the ops between them, including a softmax, and the nodes around them that only move elements. Merging
  * pairs of nodes never gets there, since no part of such a group is a kernel, so the search tries it whole.
  */
-import type { Kernel } from '../../ir/kernel.js'
+import type { Kernel } from '../ir/kernel.js'
 import type { ActiveNode, Candidates } from './candidates.js'
 
 /** Groups around each pair of matmuls, the widest first; the caller leaves out those that cannot be derived. */

@@ -2,8 +2,8 @@
  * Makes a found plan applicable. A search prices groups one by one. All of them together, and their results, are checked against the graph
  * afterwards. A group that fails there is left out, so that a search never ends the command that runs it: its nodes remain ops of their own.
  */
-import { HeddleError, usageError } from '../../errors.js'
-import type { PlanDecl } from '../../lang/plan.js'
+import { HeddleError, usageError } from '../errors.js'
+import type { PlanDecl } from '../lang/plan.js'
 import type { Defect } from './candidates.js'
 
 /** A plan, the result of applying it to its graph, and the reasons for groups that were left out. */

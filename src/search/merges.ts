@@ -2,11 +2,12 @@
  * The search itself: applies, again and again, the legal merge of groups with the largest gain by the cost model, until none gains.
  * Deterministic: ties go to the earliest nodes.
  */
-import { HeddleError } from '../../errors.js'
-import type { ValueId } from '../../ir/graph.js'
-import { applyPlan } from '../apply.js'
+
+import { leastGain } from '../cost/device.js'
+import { HeddleError } from '../errors.js'
+import { applyPlan } from '../fuse/apply.js'
+import type { ValueId } from '../ir/graph.js'
 import type { ActiveNode, Candidate, Candidates } from './candidates.js'
-import { leastGain } from './cost.js'
 import { attentionSeeds } from './seeds.js'
 
 /** Nodes that are one kernel, or one node alone. */

@@ -1,0 +1,45 @@
+/** Price of a row kernel, by the launches that its schedule makes of it. */
+import { type Instance, rankedDims } from '../ir/instance.js'
+import type { Kernel } from '../ir/kernel.js'
+import { structuralHash } from '../ir/structural_hash.js'
+import { rankedCounts } from '../ir/top_k.js'
+import { mapKernel } from '../schedule/map.js'
+import type { MappedKernel } from '../schedule/mapped.js'
+import type { CostDevice } from './device.js'
+import { type LaunchCost, launchCost } from './launch.js'
+import type { Sizes } from './sizes.js'
+
+/** Prices of the launches of a mapped kernel, in order of execution. Dimensions that the instance fixes have these extents. */
+export function partCosts(mapped: MappedKernel, sizes: Sizes, device: CostDevice): readonly LaunchCost[] {
+  const fixed = { ...sizes, dims: { ...sizes.dims, ...mapped.instance.dims } }
+  const resident = new Set<string>()
+  const parts = [...(mapped.split?.before ?? []), mapped]
+  let moved = 0
+  return parts.map((part) => {
+    const cost = launchCost(part, fixed, device, moved <= device.rates.cacheBytes / 2 ? resident : new Set())
+    moved = Math.max(moved, cost.bytesRead + cost.bytesWritten)
+    for (const { name } of part.instance.kernel.tensors) resident.add(name)
+    return cost
+  })
+}
+
+/** Schedules by kernel and types: a search prices kernels that differ in their names alone. */
+const schedules = new Map<string, MappedKernel>()
+
+/** The mapped kernel of storage types, with as many ranked elements as sizes have. */
+export function scheduled(kernel: Kernel, types: Instance['types'], { dims }: Sizes): MappedKernel {
+  const ranked = rankedDims(kernel).map((dim) => {
+    const wanted = dims[dim] ?? 1
+    return [dim, rankedCounts.find((count) => count >= wanted) ?? rankedCounts.at(-1) ?? wanted] as const
+  })
+  const instance: Instance = { kernel, types, dims: Object.fromEntries(ranked) }
+  const { source: _, typical: __, facts: ___, name: ____, ...rest } = kernel
+  const key = structuralHash([rest, types, instance.dims])
+  const known = schedules.get(key) ?? mapKernel(instance)
+  schedules.set(key, known)
+  return known
+}
+
+/** Prices of the launches that compute a kernel. @throws `UpdateConflict` for one whose updates no schedule can place, which is refused elsewhere */
+export const kernelParts = (kernel: Kernel, types: Instance['types'], sizes: Sizes, device: CostDevice): readonly LaunchCost[] =>
+  partCosts(scheduled(kernel, types, sizes), sizes, device)

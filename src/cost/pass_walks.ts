@@ -1,0 +1,66 @@
+/** Walks of the steps that elementwise and row programs share: scalars of a row, and passes over its elements. */
+import type { Expr } from '../ir/expr.js'
+import { passStatementOf, rowStatementOf } from '../schedule/constructs/index.js'
+import { type Pass, type Step, statementsOf } from '../schedule/passes.js'
+import { combining, scanning } from './combining.js'
+import type { Counted, Walk, WalkAccess } from './walk.js'
+
+export type RowStep = Exclude<Step, { readonly kind: 'pass' }>
+
+/** Scalars of a row, which every thread of it computes. @param threads of a row */
+export function scalarWalk(step: RowStep, outer: readonly Counted[], order: readonly Counted[], threads: number): Walk {
+  const lanes: Counted = { index: '(lane)', count: threads }
+  const axes = new Set(outer.map(({ index }) => index))
+  const base = {
+    axes,
+    perChunk: 0,
+    vec: 1,
+    serial: [],
+    reads: [],
+    values: rowStatementOf(step).values(step),
+    extra: 0,
+    isAwaited: false,
+  }
+  if (step.kind === 'store')
+    return { ...base, loops: outer, order, stores: [{ tensor: step.tensor, indices: step.indices, vec: 1 }] }
+  return { ...base, loops: [...outer, lanes], order: [lanes, ...order], stores: [] }
+}
+
+/** Threads of a pass, and the loops around its elements. */
+export interface Around {
+  readonly outer: readonly Counted[]
+  readonly loop: Counted
+  readonly order: readonly Counted[]
+  readonly vec: number
+  readonly serial: readonly string[]
+  readonly perChunk: number
+}
+
+/** A pass over the elements of rows. */
+export function passWalk({ rows, statements }: Pass, { outer, loop, order, vec, serial, perChunk }: Around): Walk {
+  const reads = rows.flatMap((row): WalkAccess[] =>
+    row.kind === 'loaded' ? [{ tensor: row.load.tensor, indices: row.load.indices, vec }] : [],
+  )
+  const computed = rows.flatMap((row): readonly Expr[] =>
+    row.kind === 'computed' ? [row.value] : row.kind === 'scanned' ? row.values : [],
+  )
+  const stored = statementsOf({ statements }, 'loopStore')
+  const stores = stored.map(({ tensor, indices, run }): WalkAccess => ({ tensor, indices, vec: run === undefined ? 1 : vec }))
+  const values = statements.flatMap((s) => passStatementOf(s).values(s))
+  const conditions = stored.flatMap(({ when }) => (when === undefined ? [] : [when]))
+  const extra = [...rows.map(scanning), ...statements.map(combining)].reduce((sum, each) => sum + each, 0)
+  return {
+    axes: new Set(outer.map(({ index }) => index)),
+    loops: [...outer, loop],
+    order,
+    // A thread with rows of its own walks along them.
+    vec: serial.includes(loop.index) ? 1 : vec,
+    serial,
+    perChunk,
+    reads,
+    values: [...computed, ...values, ...conditions],
+    stores,
+    extra,
+    isAwaited: statements.some(({ kind }) => kind !== 'loopStore'),
+  }
+}

@@ -1,0 +1,103 @@
+/** Walks of a row program, by the variant that the launcher takes for the number of rows and their length. */
+import type { MappedKernel, RowProgram, Team, Variant } from '../schedule/mapped.js'
+import { teamInstructions } from './combining.js'
+import { countedLoop, iterations } from './extents.js'
+import { passWalk, type RowStep, scalarWalk } from './pass_walks.js'
+import type { Sizes } from './sizes.js'
+import { blocksOf, type Counted, loopInstructions, product, type Walk, type Walks } from './walk.js'
+
+/** Walks of a search for a threshold: over the bits of a key, a byte at a time (native/device/threshold.cuh). */
+const searchWalks = 4
+
+export function rowWalks(mapped: MappedKernel, program: RowProgram, outer: readonly Counted[], sizes: Sizes): Walks {
+  const rows = product(outer)
+  const length = Math.max(0, ...(program.lengths ?? []).map((each) => iterations(each, sizes)))
+  const { team, chunks, vec = mapped.vec } = variantFor(program, rows, length)
+  const isKept = chunks !== undefined
+  const lanes = lanesOf(team)
+  const reversed = [...outer].reverse()
+  const walks = (isKept ? program.kept : program.reread).flatMap((step): readonly Walk[] => {
+    if (step.kind !== 'pass') return rowSteps(step, outer, lanes, sizes)
+    const loop = countedLoop(step.pass.loop, sizes)
+    const [order, serial] = team.kind === 'thread' ? [reversed, [loop.index]] : [[loop, ...reversed], []]
+    return [passWalk(step.pass, { outer, loop, order, vec, serial, perChunk: loopInstructions })]
+  })
+  const reductions = walks.filter(({ isAwaited }) => isAwaited).length
+  const joining: Walk = {
+    axes: new Set(),
+    perChunk: 0,
+    loops: [...outer, { index: '(lane)', count: lanes }],
+    order: [],
+    vec: 1,
+    serial: [],
+    reads: [],
+    values: [],
+    stores: [],
+    extra: lanes > 1 ? teamInstructions * reductions : 0,
+    isAwaited: false,
+  }
+  const keeps = program.kept.some((step) => step.kind === 'pass' && step.pass.rows.some(({ keep }) => keep))
+  const blocks = blocksOf(rows, team.kind === 'block' ? 1 : team.rowsPerBlock)
+  return {
+    walks: [...walks, joining],
+    blocks,
+    threads: threadsOf(team),
+    launches: 1,
+    unrolled: chunks ?? 2,
+    isAgain: !isKept,
+    rereads: !isKept && keeps,
+  }
+}
+
+/** The first variant without measured conditions that accepts the rows. */
+function variantFor({ variants }: RowProgram, rows: number, length: number): Variant {
+  const accepts = ({ limit }: Variant): boolean =>
+    limit.tuned === undefined &&
+    length <= (limit.length ?? Number.POSITIVE_INFINITY) &&
+    rows <= (limit.rows ?? Number.POSITIVE_INFINITY)
+  const found = variants.find(accepts) ?? variants.at(-1)
+  if (found === undefined) throw new Error('internal: a row program without variants')
+  return found
+}
+
+/** What is done once a row, and the loops of steps that walk over it for themselves. */
+function rowSteps(step: RowStep, outer: readonly Counted[], lanes: number, sizes: Sizes): readonly Walk[] {
+  const axes = new Set(outer.map(({ index }) => index))
+  const order = [...outer].reverse()
+  if (step.kind === 'threshold') {
+    const loop = countedLoop(step.loop, sizes)
+    const walk = {
+      axes,
+      perChunk: loopInstructions,
+      loops: [...outer, loop],
+      order: [loop, ...order],
+      vec: 1,
+      serial: [],
+      reads: [],
+      stores: [],
+      extra: 4,
+    }
+    return Array.from({ length: searchWalks }, (): Walk => ({ ...walk, values: [step.key, step.value], isAwaited: true }))
+  }
+  if (step.kind === 'foldState') {
+    const steps: Counted = { index: step.index, count: iterations(step.length, sizes) }
+    const width: Counted = { index: step.column, count: iterations(step.width, sizes) }
+    const walk = {
+      axes,
+      perChunk: loopInstructions,
+      loops: [...outer, steps, width],
+      order: [width, ...order],
+      vec: 1,
+      serial: [steps.index],
+      reads: [],
+    }
+    const stores = step.stores.map(({ tensor, indices }) => ({ tensor, indices, vec: 1 }))
+    return [{ ...walk, values: [...step.starts, ...step.values], stores, extra: 0, isAwaited: true }]
+  }
+  return step.kind === 'meet' ? [] : [scalarWalk(step, outer, order, lanes)]
+}
+
+const lanesOf = (team: Team): number => (team.kind === 'thread' ? 1 : team.lanes)
+
+const threadsOf = (team: Team): number =>
+  team.kind === 'block' ? team.lanes : team.kind === 'warp' ? team.lanes * team.rowsPerBlock : team.rowsPerBlock

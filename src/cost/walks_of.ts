@@ -1,0 +1,150 @@
+/** Walks of each kind of mapped program: elements, rows, columns and totals. Blocks are those that the launchers make (src/emit, native/device). */
+import type { ColumnProgram, ColumnStep } from '../schedule/column_program.js'
+import { intervalIn, type MappedKernel } from '../schedule/mapped.js'
+import type { Reduced } from '../schedule/reduction.js'
+import type { TotalProgram } from '../schedule/totals.js'
+import { reducing, teamInstructions } from './combining.js'
+import { elementWalks } from './element_walks.js'
+import { countedAxis, countedLoop, iterations } from './extents.js'
+import { rowWalks } from './row_walks.js'
+import type { Sizes } from './sizes.js'
+import { blocksOf, type Counted, loopInstructions, product, type Walk, type WalkAccess, type Walks } from './walk.js'
+
+/** The walks of one launch; those of launches in front are separate. */
+export function walksOf(mapped: MappedKernel, sizes: Sizes): Walks {
+  const { program, axes } = mapped
+  const outer = axes.map((axis) => countedAxis(axis, intervalIn(mapped), sizes))
+  switch (program.kind) {
+    case 'elementwise':
+      return elementWalks(mapped, program, outer, sizes)
+    case 'rows':
+      return rowWalks(mapped, program, outer, sizes)
+    case 'columns':
+      return columnWalks(mapped, program, outer, sizes)
+    case 'totals':
+      return totalWalks(mapped, program, outer, sizes)
+  }
+}
+
+const combined = (all: readonly Reduced[]): number => all.reduce((sum, { stmt }) => sum + reducing(stmt), 0)
+
+const chunksOf = (loads: readonly { readonly load: Omit<WalkAccess, 'vec'> }[], vec: number): readonly WalkAccess[] =>
+  loads.map(({ load: { tensor, indices } }) => ({ tensor, indices, vec }))
+
+/** Chunks of columns of a block's tile: fewer where tiles would not fill the device twice (choose_columns, native/device/columns.cuh). */
+const wideTile = 8
+const narrowTile = 4
+const lanesOfChunk = 32
+
+function columnWalks(
+  { vec }: MappedKernel,
+  { column, length, parts, each, sequence }: ColumnProgram,
+  outer: readonly Counted[],
+  sizes: Sizes,
+): Walks {
+  const columns: Counted = { index: column.index, count: iterations(length, sizes) }
+  const around = [...outer, columns]
+  const order = [columns, ...[...outer].reverse()]
+  const walks = sequence.map((step) => columnWalk(step, around, order, vec, sizes))
+  const tiles = (width: number): number => product(outer) * Math.max(1, Math.ceil(columns.count / (width * vec)))
+  const isWide = tiles(wideTile) >= 2 * usualMultiprocessors
+  const blocks = isWide ? tiles(wideTile) : tiles(narrowTile)
+  const divided = blocks < usualMultiprocessors ? blocks * parts : blocks
+  return {
+    walks,
+    blocks: divided,
+    threads: (isWide ? wideTile : narrowTile) * lanesOfChunk,
+    launches: 1,
+    unrolled: each,
+    isAgain: true,
+    rereads: false,
+  }
+}
+
+/** Multiprocessors for which a launcher chooses tiles: of an H200. */
+const usualMultiprocessors = 132
+
+function columnWalk(step: ColumnStep, around: readonly Counted[], order: readonly Counted[], vec: number, sizes: Sizes): Walk {
+  const axes = new Set(around.map(({ index }) => index))
+  const base = {
+    axes,
+    perChunk: loopInstructions,
+    order,
+    vec,
+    serial: [],
+    reads: [],
+    values: [],
+    stores: [],
+    extra: 0,
+    isAwaited: false,
+  }
+  if (step.kind === 'let') return { ...base, loops: around, values: [step.value] }
+  if (step.kind === 'store') {
+    const { tensor, indices, value } = step
+    return { ...base, loops: around, values: [value], stores: [{ tensor, indices, vec: 1 }] }
+  }
+  const loop = countedLoop(step.loop, sizes)
+  const walk = { ...base, loops: [...around, loop], serial: [loop.index], reads: chunksOf(step.loads, vec) }
+  if (step.kind === 'pass')
+    return {
+      ...walk,
+      values: step.reductions.flatMap(({ values }) => values),
+      extra: combined(step.reductions),
+      isAwaited: true,
+    }
+  const stores = step.stores.map(({ tensor, indices, inChunks }) => ({ tensor, indices, vec: inChunks ? vec : 1 }))
+  return { ...walk, values: step.stores.map(({ value }) => value), stores }
+}
+
+/** Threads of a block of totals, the chunks of one of its threads, and limits of parts (native/device/totals.cuh). */
+const totalThreads = 256
+const totalRounds = 8
+const fewChunks = 512
+const mostParts = 1024
+
+function totalWalks(
+  { vec }: MappedKernel,
+  { loops, before, loads, totals, after }: TotalProgram,
+  outer: readonly Counted[],
+  sizes: Sizes,
+): Walks {
+  const own = loops.map((loop) => countedLoop(loop, sizes))
+  const around = [...[...own].reverse(), ...[...outer].reverse()]
+  const walk: Walk = {
+    axes: new Set(outer.map(({ index }) => index)),
+    perChunk: loopInstructions,
+    loops: [...outer, ...own],
+    order: around,
+    vec,
+    serial: [],
+    reads: chunksOf(loads, vec),
+    values: totals.flatMap(({ values }) => values),
+    stores: [],
+    extra: combined(totals),
+    isAwaited: true,
+  }
+  const scalars = [...before, ...after]
+  const rest: Walk = {
+    ...walk,
+    loops: outer,
+    order: [...outer].reverse(),
+    vec: 1,
+    reads: [],
+    values: scalars.map(({ value }) => value),
+    stores: after.flatMap((s) => (s.kind === 'store' ? [{ tensor: s.tensor, indices: s.indices, vec: 1 }] : [])),
+    extra: teamInstructions * totals.length * totalThreads,
+    isAwaited: false,
+  }
+  const chunks = product(own) / vec
+  const parts = Math.min(mostParts, Math.max(1, Math.ceil(chunks / (totalThreads * totalRounds))))
+  const blocks = chunks <= fewChunks ? blocksOf(product(outer), 8) : product(outer) * parts
+  return {
+    walks: [walk, rest],
+    blocks,
+    threads: totalThreads,
+    launches: parts > 1 ? 2 : 1,
+    unrolled: totalRounds / 2,
+    isAgain: false,
+    rereads: false,
+  }
+}
