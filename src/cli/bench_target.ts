@@ -84,7 +84,10 @@ export async function runBenchTarget(name: string, options: BenchTargetOptions, 
     })
     for (const { shape, priced: pricesOfPlans } of shapes) {
       const times = await measure(bench, subject, shape)
-      const priced = times.map((each) => ({ ...each, ...pricesOfPlans.get(each.plan) }))
+      const priced = times.map((each): TargetTimes => {
+        const { further = 0, ...predictions } = pricesOfPlans.get(each.plan) ?? {}
+        return { ...each, ...predictions, launches: each.launches + further }
+      })
       for (const each of priced) log(`${sizeText(each.dims)} ${describeTarget(each)}\n`)
       sizes.push(priced)
     }
@@ -145,7 +148,13 @@ export async function findSubject(
 }
 
 /** Predicted milliseconds on this device and on a GPU; undefined if the cost model does not cover the subject or the device. */
-type Prices = (plan: string, dims: Dims) => Pick<TargetTimes, 'predicted' | 'elsewhere'>
+type Prices = (
+  plan: string,
+  dims: Dims,
+) => Pick<TargetTimes, 'predicted' | 'elsewhere'> & {
+  /** Launches in addition to one for each step. */
+  readonly further?: number
+}
 
 /** The GPU whose predicted times are shown next to times of the CPU device. */
 const usualGpu = 'h200'
@@ -160,9 +169,12 @@ async function pricesOf(
     isCpu,
   }: { readonly cost: CostDevice | undefined; readonly dtype: BenchTargetOptions['dtype']; readonly isCpu: boolean },
 ): Promise<Prices> {
-  const graph = subject.kind === 'graph' ? path.graphs[subject.name]?.graph : undefined
+  const [form] = subject.forms
+  // A kernel is a graph of one node, whose form is its instance.
+  const ofKernel = subject.kind === 'kernel' && form !== undefined && 'graph' in form ? form.graph : undefined
+  const graph = subject.kind === 'graph' ? path.graphs[subject.name]?.graph : ofKernel
   const read = graph === undefined || (cost === undefined && !isCpu) ? undefined : await path.read(graph)
-  if (graph === undefined || read === undefined) return () => ({})
+  if (graph === undefined || read === undefined || (ofKernel !== undefined && !read.ops.has(ofKernel.name))) return () => ({})
   const explain = explainer(
     path,
     graph,
@@ -170,13 +182,17 @@ async function pricesOf(
     subject.forms.map(({ plan }) => plan),
   )
   return (plan, dims) => {
-    const isDeclared = plan === bare || path.plans.some((each) => each.name === plan && each.graph === subject.name)
-    const on = (device: CostDevice | undefined): number | undefined =>
-      device === undefined || !isDeclared ? undefined : explain(plan, { device, dims, dtype }).totals.microseconds / 1000
-    const elsewhere = isCpu ? on(costDevice(usualGpu)) : undefined
+    const isDeclared =
+      plan === bare || ofKernel !== undefined || path.plans.some((each) => each.name === plan && each.graph === subject.name)
+    const on = (device: CostDevice | undefined) =>
+      device === undefined || !isDeclared ? undefined : explain(plan, { device, dims, dtype }).totals
+    const [own, other] = [on(cost), isCpu ? on(costDevice(usualGpu)) : undefined]
+    // The kernels of split ops and of totals launch several times within one step.
+    const priced = own ?? other
     return {
-      predicted: on(cost),
-      ...(elsewhere === undefined ? {} : { elsewhere: { device: usualGpu, milliseconds: elsewhere } }),
+      predicted: own && own.microseconds / 1000,
+      ...(other === undefined ? {} : { elsewhere: { device: usualGpu, milliseconds: other.microseconds / 1000 } }),
+      further: priced === undefined ? 0 : priced.launches - priced.kernels - priced.matmuls,
     }
   }
 }

@@ -1,5 +1,6 @@
 /** Reports of plans as text for a terminal. */
 import Table from 'cli-table3'
+import type { LaunchCost } from '../cost/launch.js'
 import type { PlanDecl } from '../lang/plan.js'
 import type { PlanDiff, PlanEdge, PlanReport, PlanStep } from '../search/explain.js'
 
@@ -39,7 +40,8 @@ export function heading({ graph }: PlanReport, { shape, dtype, device, config, d
   return `${graph}${of === undefined ? '' : ` of ${of}`}, ${size}${given.join('')}${dtype}, predicted for ${device}`
 }
 
-const note = 'Predictions: per step a launch plus the longer of memory traffic and arithmetic; no caches, no overlap.'
+const note =
+  'Predictions: per launch a fixed time plus the longest of memory traffic, caches and instructions; no overlap of launches.'
 
 function stepsTable(report: PlanReport): string {
   const table = new Table({ head: [report.plan, 'kind', 'nodes', 'MB', 'GFLOP', 'us'], style })
@@ -53,8 +55,34 @@ function stepsTable(report: PlanReport): string {
       gigaflop(step.flops),
       microseconds(step.microseconds),
     ])
+    if (step.parts.length > 1) table.push(...step.parts.map(partRow))
   }
   return table.toString()
+}
+
+/** A launch of a kernel that is several. */
+const partRow = ({ name, program, bytesRead, bytesWritten, bound, seconds }: LaunchCost): string[] => [
+  `  ${name}`,
+  `${programWords[program]}, ${boundWords[bound]}`,
+  '',
+  megabytes(bytesRead + bytesWritten),
+  '-',
+  microseconds(seconds * 1e6),
+]
+
+const programWords: Readonly<Record<LaunchCost['program'], string>> = {
+  elementwise: 'elements',
+  rows: 'rows',
+  columns: 'columns',
+  totals: 'totals',
+}
+
+/** Resource that a launch waits for most of its time, in words. */
+export const boundWords: Readonly<Record<LaunchCost['bound'], string>> = {
+  launch: 'bound by the launch',
+  memory: 'bound by memory',
+  caches: 'bound by caches',
+  instructions: 'bound by instructions',
 }
 
 function totalsLine({ totals: { kernels, matmuls, launches, bytes, flops, microseconds: time } }: PlanReport): string {

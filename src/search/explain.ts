@@ -4,6 +4,7 @@
  */
 
 import { leastGain } from '../cost/device.js'
+import type { LaunchCost } from '../cost/launch.js'
 import type { Pricing } from '../cost/step.js'
 import { concerning } from '../errors.js'
 import { applyPlan } from '../fuse/apply.js'
@@ -31,7 +32,10 @@ export interface PlanStep {
   readonly flops: number
   /** True if its rows exceed the registers, so that every pass reads them. */
   readonly rereads: boolean
+  readonly launches: number
   readonly microseconds: number
+  /** Launches of a row kernel, in order of execution, with their prices. */
+  readonly parts: readonly LaunchCost[]
 }
 
 /** A value that one step computes and another reads. */
@@ -83,7 +87,7 @@ export function explainPlan(
 
 function report(candidates: Candidates, plan: PlanDecl): PlanReport {
   const steps = planGroups(candidates, plan).map(({ group: { names, kernel, cost }, kernel: name }): PlanStep => {
-    const { bytesRead, bytesWritten, flops, rereads, seconds } = cost
+    const { bytesRead, bytesWritten, flops, rereads, launches, seconds, parts } = cost
     const kind = kernel === undefined ? 'library matmul' : isTemplate(kernel) ? kernel.kind : 'row program'
     return {
       kind,
@@ -94,7 +98,9 @@ function report(candidates: Candidates, plan: PlanDecl): PlanReport {
       bytesWritten,
       flops,
       rereads,
+      launches,
       microseconds: seconds * micro,
+      parts,
     }
   })
   return { plan: plan.name, graph: plan.graph, steps, totals: totalsOf(steps), edges: edgesOf(candidates, steps) }
@@ -111,7 +117,7 @@ function totalsOf(steps: readonly PlanStep[]): PlanTotals {
   return {
     kernels: steps.length - matmuls,
     matmuls,
-    launches: steps.length,
+    launches: sum(({ launches }) => launches),
     bytes: sum(({ bytesRead, bytesWritten }) => bytesRead + bytesWritten),
     flops: sum(({ flops }) => flops),
     microseconds: sum(({ microseconds }) => microseconds),

@@ -24,7 +24,9 @@ export const step = (
   bytesWritten: 2e6,
   flops: kind === 'row program' ? 0 : 9e9,
   rereads: false,
+  launches: 1,
   microseconds,
+  parts: [],
 })
 
 export const edge = (producer: string, consumer: string, gain?: number): PlanEdge => ({

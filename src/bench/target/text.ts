@@ -94,7 +94,7 @@ function priceNotes(results: readonly TargetTimes[]): string[] {
   const [other] = results.flatMap(({ elsewhere }) => elsewhere ?? [])
   if (other === undefined && results.every(({ predicted }) => predicted === undefined)) return []
   const limits = other === undefined ? 'at these limits' : `on ${other.device}, whose ranking of plans these times follow`
-  return [`Predicted: per step a launch plus the longer of memory traffic and arithmetic ${limits}.`]
+  return [`Predicted: per launch a fixed time plus the longest of memory traffic, caches and instructions ${limits}.`]
 }
 
 /** Verdicts of a comparison, one line each. */

@@ -1,0 +1,113 @@
+/** Prices of row kernels follow from what their schedules make: launches, sectors of strided accesses, and work that is repeated. */
+import { expect, it } from 'vitest'
+import { costDevice } from '../../src/cost/device.js'
+import { kernelParts, partCosts } from '../../src/cost/kernel.js'
+import { call, dim, index, local } from '../../src/ir/build.js'
+import type { Expr } from '../../src/ir/expr.js'
+import type { Kernel, Stmt } from '../../src/ir/kernel.js'
+import { mapPart } from '../../src/schedule/map.js'
+import { axis, kernel, load, tensor } from '../schedule/fixtures.js'
+
+const device = costDevice('h200')
+const types = { T: 'f16' } as const
+const sizes = { dims: { m: 4096, n: 4096 }, attrs: {} }
+const square = (of: Expr): Expr => call('mul', of, of)
+const seconds = (of: Kernel, at = sizes): number =>
+  kernelParts(of, types, at, device).reduce((sum, each) => sum + each.seconds, 0)
+
+const stored = (value: Expr): Stmt => ({ kind: 'store', tensor: 'y', indices: [index('r'), index('c')], value })
+const matrix = (name: string, body: readonly Stmt[]): Kernel =>
+  kernel(name, 'm n', [axis('r', 'm'), axis('c', 'n')], [tensor('x', 'in', 'm n'), tensor('y', 'out', 'm n')], body)
+
+const plain = matrix('plain', [stored(load('x', index('r'), index('c')))])
+
+/** Every element divided by the sum of squares of all. */
+const whole = matrix('whole', [
+  {
+    kind: 'reduce',
+    name: 'total',
+    type: 'f32',
+    monoid: 'sum',
+    length: dim('m'),
+    index: 'i',
+    value: {
+      kind: 'fold',
+      type: 'f32',
+      monoid: 'sum',
+      length: dim('n'),
+      index: 'j',
+      value: square(load('x', index('i'), index('j'))),
+    },
+  },
+  stored(call('div', load('x', index('r'), index('c')), local('total'))),
+])
+
+const turned = kernel(
+  'turned',
+  'm n',
+  [axis('r', 'm'), axis('c', 'n')],
+  [tensor('x', 'in', 'n m'), tensor('y', 'out', 'm n')],
+  [stored(load('x', index('c'), index('r')))],
+)
+
+it('the launches of a split kernel are priced one by one', () => {
+  const parts = kernelParts(whole, types, sizes, device)
+  expect(parts.map(({ program, launches }) => [program, launches])).toEqual([
+    ['totals', 2],
+    ['elementwise', 1],
+  ])
+  const [first, second] = parts
+  expect(first?.bytesRead).toBe(2 * 4096 ** 2)
+  expect(second?.bytesWritten).toBe(2 * 4096 ** 2)
+})
+
+it('a reduction that every element repeats costs as often as it runs', () => {
+  const at = { ...sizes, dims: { m: 256, n: 256 } }
+  const [once] = kernelParts(plain, types, at, device)
+  const [repeated] = partCosts(mapPart({ kernel: whole, types, dims: {} }), at, device)
+  expect((repeated?.instructions ?? 0) / (once?.instructions ?? 1)).toBeGreaterThan((256 * 256) / 8)
+  expect(repeated?.bound).not.toBe('memory')
+})
+
+it('a staged transpose moves its bytes once, a strided one a sector for each element', () => {
+  const staged = kernelParts(turned, types, sizes, device)[0]
+  const mapped = mapPart({ kernel: turned, types, dims: {} })
+  if (mapped.program.kind !== 'elementwise') throw new Error('no elementwise program')
+  expect(mapped.program.staging).toBeDefined()
+  expect(staged?.cache).toBe(2 * 2 * 4096 ** 2)
+  // Consecutive elements are m apart: no two of a warp share a sector.
+  const scattered = matrix('scattered', [stored(load('x', index('r'), call('mod', call('mul', index('c'), dim('m')), dim('n'))))])
+  expect(kernelParts(scattered, types, { ...sizes, dims: { m: 64, n: 4096 } }, device)[0]?.cache).toBeGreaterThan(
+    4 * 64 * 4096 * 2,
+  )
+  expect(seconds(turned)).toBeLessThan(1.5 * seconds(plain))
+})
+
+it('few threads reach a part of the bandwidth', () => {
+  const rows = kernel(
+    'rows',
+    'm n',
+    [axis('r', 'm')],
+    [tensor('x', 'in', 'm n'), tensor('y', 'out', 'm', 'f32')],
+    [
+      {
+        kind: 'reduce',
+        name: 'total',
+        type: 'f32',
+        monoid: 'sum',
+        length: dim('n'),
+        index: 'j',
+        value: load('x', index('r'), index('j')),
+      },
+      { kind: 'store', tensor: 'y', indices: [index('r')], value: local('total') },
+    ],
+  )
+  const of = (m: number, n: number): number => seconds(rows, { dims: { m, n }, attrs: {} })
+  expect(of(1, 1 << 20)).toBeGreaterThan(4 * of(1 << 10, 1 << 10))
+})
+
+it('functions cost their instructions', () => {
+  const exponentials = matrix('exponentials', [stored(call('exp', call('exp', call('exp', load('x', index('r'), index('c'))))))])
+  const [cheap, dear] = [plain, exponentials].map((each) => kernelParts(each, types, sizes, device)[0]?.instructions ?? 0)
+  expect((dear ?? 0) - (cheap ?? 0)).toBe(30 * 4096 ** 2)
+})
