@@ -10,7 +10,7 @@ import type { KernelEntry, Manifest } from '../emit/manifest.js'
 import { usageError } from '../errors.js'
 import type { SearchOptions } from '../frontend/searched.js'
 import type { DType } from '../ir/dtype.js'
-import { allInstances, allTypes, instanceKey } from '../ir/instance.js'
+import { allTypes, instanceKey } from '../ir/instance.js'
 import type { Kernel, SourceSpan } from '../ir/kernel.js'
 import { printKernel } from '../ir/print.js'
 import { printTemplate } from '../ir/print_template.js'
@@ -22,7 +22,9 @@ import { readKernels } from '../verify/check/specs.js'
 import { type CliContext, json } from './context.js'
 import { specPath, statementAt } from './declared_text.js'
 import { inspectPasses, type PassText } from './inspect_passes.js'
+import { type Prices, priceLines, pricesOn } from './inspect_prices.js'
 import { dtypes } from './opening.js'
+import { dimensions } from './options.js'
 import { compileProgress } from './progress.js'
 
 export interface Inspection {
@@ -38,6 +40,8 @@ export interface Inspection {
   readonly notes: readonly string[]
   /** Form of each operation that has a fast one. */
   readonly forms: readonly string[]
+  /** Predicted times of its launches on an H200, for given sizes, or the typical ones of a plan's kernel; undefined without sizes. */
+  readonly prices?: Prices
   readonly cuda: { readonly file: string; readonly text: string }
   /** One entry per kernel and architecture; empty if unknown. */
   readonly resources: TextResources['kernels']
@@ -75,24 +79,32 @@ export interface Inspected {
 /** @throws usage `inspect.kernel`, `inspect.stale`, and errors of the front end */
 export async function inspect(
   name: string,
-  { specs, dtype }: { readonly specs?: string; readonly dtype?: DType | undefined },
+  { specs, ...how }: { readonly specs?: string } & Pick<InspectHow, 'dtype' | 'shape'>,
   context: CliContext,
 ): Promise<Inspection> {
-  const [found] = await inspectAll([name], specs, context, { dtype })
+  const [found] = await inspectAll([name], specs, context, how)
   if (found === undefined) throw new Error('internal: a kernel without an inspection')
   return found.inspection
 }
 
+export interface InspectHow {
+  /** True to run nvcc for unrecorded resources. */
+  readonly compile?: boolean
+  /** Storage type of ops that are named without one. */
+  readonly dtype?: DType | undefined
+  /** Dimensions for which launches are priced, besides or instead of typical ones. */
+  readonly shape?: Readonly<Record<string, number>> | undefined
+}
+
 /**
  * Inspects several kernels with one reading of the specs.
- * @param how `compile`: run nvcc for unrecorded resources; `dtype`: storage type of ops that are named without one
  * @throws as `inspect`
  */
 export async function inspectAll(
   names: readonly string[],
   specs: string | undefined,
   context: CliContext,
-  { compile = false, dtype }: { readonly compile?: boolean; readonly dtype?: DType | undefined } = {},
+  { compile = false, dtype, shape }: InspectHow = {},
 ): Promise<readonly Inspected[]> {
   const { root, signal } = context
   const { manifest, folderOf } = await searchManifests(root)
@@ -122,7 +134,7 @@ export async function inspectAll(
         bodyLine: declaration.line,
         ir: isTemplate(kernel) ? printTemplate(kernel) : printKernel(kernel),
         schedules: entry.variants,
-        notes: isTemplate(kernel) ? [] : await notesOn(kernel, entry.key),
+        ...(isTemplate(kernel) ? { notes: [] } : await pricesOn(kernel, entry.key, shape)),
         forms: await formsOf(kernel, entry.key),
         cuda: { file, text: await readFile(file, 'utf8') },
         resources,
@@ -131,13 +143,6 @@ export async function inspectAll(
       return { inspection, kernel }
     }),
   )
-}
-
-/** Notes of an instance, by its key. */
-async function notesOn(kernel: Kernel, key: string): Promise<readonly string[]> {
-  const [{ mapKernel }, { notesOf }] = await Promise.all([import('../schedule/map.js'), import('../schedule/notes.js')])
-  const mapped = allInstances(kernel).find(({ types, dims }) => instanceKey(kernel.name, types, dims) === key)
-  return mapped === undefined ? [] : notesOf(mapKernel(mapped)).map(({ message }) => message)
 }
 
 /** Forms of the operations of an instance, by its key. */
@@ -209,6 +214,7 @@ function printInspection(found: Inspection): string {
     section(`body (${found.source.file}:${found.source.line})`, found.body),
     section('ir', found.ir),
     section('schedule', schedules.join('\n')),
+    ...(found.prices === undefined ? [] : [section(...priceLines(found.prices))]),
     ...(found.notes.length === 0 ? [] : [section('notes', found.notes.join('\n'))]),
     ...(found.forms.length === 0 ? [] : [section('forms', found.forms.join('\n'))]),
     section(`cuda (${found.cuda.file})`, found.cuda.text),
@@ -224,6 +230,7 @@ export const inspectCommand = (context: () => CliContext) =>
     .addOption(
       new Option('--dtype <dtype>', 'storage type of an op; default: the first of f32, f16 and bf16 that it has').choices(dtypes),
     )
+    .option('--shape <dims>', 'dimensions for predicted times, such as m=512,n=768; default: typical ones of a plan', dimensions)
     .option('--specs <dir>', 'folder of the spec modules', 'specs')
     .option('--json', 'print the stages as JSON')
     .action(async (name, options) => {

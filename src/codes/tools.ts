@@ -140,6 +140,8 @@ export const toolCodes = texts({
     'There is no kernel of that name. | It is misspelt, or was not generated. | Write one that the hint lists, or run heddle gen.',
   'inspect.passes':
     'There is no plan or kernel of that name. | It is misspelt, or not exported. | Write one that the hint lists.',
+  'inspect.shape':
+    'A kernel cannot be priced for these sizes. | A dimension is none of the kernel. | Give dimensions that the hint lists.',
   'inspect.stale': 'The specs no longer declare a generated kernel. | It was renamed or removed. | Run heddle gen.',
   'lock.lost':
     'Another process has taken over a lock of the cache. | This one was stopped for long, or clocks differ. | Run it again.',

@@ -54,11 +54,15 @@ export function launchCost(
   const instructions = walks.walks.reduce((sum, walk) => sum + walkInstructions(walk, mapped, sizes), 0)
   const busy = Math.min(1, active / (rates.multiprocessors * enoughThreads))
   const used = Math.min(1, blocks / rates.multiprocessors)
-  const flying = rates.access === 0 ? device.bandwidth : (active * bytesAtOnce(accesses, walks.unrolled)) / rates.access
+  // What few threads wait for, their first round of loads or their instructions, is in the time of a walk.
+  const beyond = (full: number, reached: number): number => Math.max(full, full / reached - rates.walk)
+  const { bytesRead, bytesWritten, memory } = traffic
+  const atOnce = active * bytesAtOnce(accesses, walks.unrolled)
+  const rounds = (memory * bytesRead) / Math.max(1, bytesRead + bytesWritten) / atOnce
   const times: Readonly<Record<Exclude<Bound, 'launch'>, number>> = {
-    memory: traffic.memory / Math.min(device.bandwidth, flying),
-    caches: traffic.cache / (rates.cache * used) + traffic.near / (rates.near * used),
-    instructions: instructions / (rates.issue * busy),
+    memory: Math.max(memory / device.bandwidth, (rounds - 1) * rates.access),
+    caches: beyond(traffic.cache / rates.cache + traffic.near / rates.near, used),
+    instructions: beyond(instructions / rates.issue, busy),
   }
   const awaited = walks.walks.filter(({ isAwaited }) => isAwaited).length
   const fixed = launches * device.launch + (awaited + launches) * rates.walk
