@@ -185,7 +185,9 @@ async function pricesOf(
     const isDeclared =
       plan === bare || ofKernel !== undefined || path.plans.some((each) => each.name === plan && each.graph === subject.name)
     const on = (device: CostDevice | undefined) =>
-      device === undefined || !isDeclared ? undefined : explain(plan, { device, dims, dtype }).totals
+      device === undefined || !isDeclared
+        ? undefined
+        : explain(plan, { device, dims, dtype, isCold: ofKernel !== undefined }).totals
     const [own, other] = [on(cost), isCpu ? on(costDevice(usualGpu)) : undefined]
     // The kernels of split ops and of totals launch several times within one step.
     const priced = own ?? other

@@ -28,8 +28,8 @@ export function explainer(
   const isSearched = ofGraph.some(({ name, auto }) => auto !== undefined && names.includes(name))
   // A search also needs the written plans; written plans need no search.
   const resolved: readonly PlanDecl[] = isSearched ? locating(() => resolvePlans(ofGraph, graphs, ops, layouts)) : ofGraph
-  return (name, { device, dims, dtype }) => {
+  return (name, { dims, ...pricing }) => {
     const plan = resolved.find((each) => each.name === name) ?? { name, graph: graph.name, groups: [] }
-    return locating(() => explainPlan(graph, plan, ops, { device, dims: priceDims(graph, plan.packed, dims), dtype }, layouts))
+    return locating(() => explainPlan(graph, plan, ops, { ...pricing, dims: priceDims(graph, plan.packed, dims) }, layouts))
   }
 }

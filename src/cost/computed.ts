@@ -23,8 +23,10 @@ const slowOperations = 10
 export interface ComputedWork {
   /** Operations in float32, counted as often as they are done. */
   readonly operations: number
-  /** Elements of factors that are stored first and read again, each by a launch of its own. */
+  /** Elements of factors that are converted and stored first, and read again, each by a launch of its own. */
   readonly stored: readonly number[]
+  /** Row programs of factors that are stored first. */
+  readonly launched: readonly Kernel[]
 }
 
 /** Extents of a kernel's axes, with the axes of a batch multiplied. */
@@ -44,10 +46,11 @@ export function computedWork(kernel: MatmulKernel, { dims }: Sizes): ComputedWor
   return {
     operations: parts.reduce((sum, { operations }) => sum + operations, 0),
     stored: parts.flatMap(({ stored }) => stored),
+    launched: parts.flatMap(({ launched }) => launched),
   }
 }
 
-const nothing: ComputedWork = { operations: 0, stored: [] }
+const nothing: ComputedWork = { operations: 0, stored: [], launched: [] }
 
 function workOf(
   kernel: MatmulKernel,
@@ -64,10 +67,11 @@ function workOf(
   const elements = matrices * k * (side === 'left' ? m : n)
   const once = elements * (prologue === undefined ? 1 : operationsOf(prologue))
   const isStored = !isFew && matrices === 1 && (side === 'left' || isConverted)
-  if (isStored) return { operations: once, stored: [elements] }
+  if (isStored && prologue !== undefined) return { ...nothing, launched: [prologue] }
+  if (isStored) return { ...nothing, operations: once, stored: [elements] }
   const columns = isFew ? fewColumns : tileColumns / kernel.products.length
   const times = side === 'left' ? Math.ceil(n / columns) : Math.ceil(m / tileRows)
-  return { operations: once * times, stored: [] }
+  return { ...nothing, operations: once * times }
 }
 
 /** Operations per element of a row program: one per function, including those of reductions. */

@@ -54,14 +54,14 @@ export function launchCost(
   const instructions = walks.walks.reduce((sum, walk) => sum + walkInstructions(walk, mapped, sizes), 0)
   const busy = Math.min(1, active / (rates.multiprocessors * enoughThreads))
   const used = Math.min(1, blocks / rates.multiprocessors)
-  // What few threads wait for, their first round of loads or their instructions, is in the time of a walk.
-  const beyond = (full: number, reached: number): number => Math.max(full, full / reached - rates.walk)
+  // The time of an access contains the first round of loads, and as much arithmetic, that few threads wait for.
+  const beyond = (full: number, reached: number): number => Math.max(full, full / reached - rates.access)
   const { bytesRead, bytesWritten, memory } = traffic
   const atOnce = active * bytesAtOnce(accesses, walks.unrolled)
   const rounds = (memory * bytesRead) / Math.max(1, bytesRead + bytesWritten) / atOnce
   const times: Readonly<Record<Exclude<Bound, 'launch'>, number>> = {
     memory: Math.max(memory / device.bandwidth, (rounds - 1) * rates.access),
-    caches: beyond(traffic.cache / rates.cache + traffic.near / rates.near, used),
+    caches: beyond(Math.max(traffic.cache / rates.cache, (traffic.cache + traffic.near) / rates.near), used),
     instructions: beyond(instructions / rates.issue, busy),
   }
   const awaited = walks.walks.filter(({ isAwaited }) => isAwaited).length

@@ -33,6 +33,9 @@ const instructions: Readonly<Partial<Record<IntrinsicName, number>>> = {
   uniform: 67,
 }
 
+/** A quotient by a number that all elements share: its reciprocal is computed once. */
+const byShared = 7
+
 /** Quotients and remainders by a constant are multiplications and shifts. */
 const byConstant = 4
 
@@ -79,7 +82,9 @@ export function instructionsOf(expr: Expr, sizes: Sizes, { loaded, shared, once 
   const countPlain = (node: Expr): boolean => {
     const parts = operands(node).map(count)
     const varies = parts.includes(true) || node.kind === 'element' || (node.kind === 'index' && !shared.has(node.name))
-    const own = node.kind === 'load' ? loaded(node) : node.kind === 'call' ? ofCall(node.fn, node.args) : 0
+    const isShared = node.kind === 'call' && node.fn === 'div' && parts[1] === false
+    const call = node.kind === 'call' && !isShared ? ofCall(node.fn, node.args) : 0
+    const own = node.kind === 'load' ? loaded(node) : isShared ? byShared : call
     total += own * times * (varies ? 1 : once)
     return varies
   }

@@ -60,7 +60,7 @@ function variantFor({ variants }: RowProgram, rows: number, length: number): Var
   return found
 }
 
-/** What is done once a row, and the loops of steps that walk over it for themselves. */
+/** Statements of a row, and the loops of steps that walk over it for themselves. */
 function rowSteps(step: RowStep, outer: readonly Counted[], lanes: number, sizes: Sizes): readonly Walk[] {
   const axes = new Set(outer.map(({ index }) => index))
   const order = [...outer].reverse()

@@ -31,6 +31,8 @@ export interface Pricing {
   /** The graph's dimensions. */
   readonly dims: Readonly<Record<string, number>>
   readonly dtype: PriceType
+  /** True for a kernel on its own, whose inputs no cache holds. */
+  readonly isCold?: boolean
 }
 
 /** Dimensions for which a graph is priced: those given, else its typical ones. Sequences are full, unless the number of packed rows is given. */
@@ -102,7 +104,7 @@ function libraryCost(graph: Graph, node: NodeOf<'matmul'>, pricing: Pricing): St
 function kernelCost(graph: Graph, node: NodeOf<'op'>, derived: Kernel | TemplateKernel, pricing: Pricing): StepCost {
   const types = Object.fromEntries(Object.keys(derived.types).map((param) => [param, storageType(node.types[param], pricing)]))
   if (!isTemplate(derived)) {
-    return rowsCost(kernelParts(derived, types, sizesOf(graph, node, derived, pricing), pricing.device))
+    return rowsCost(kernelParts(derived, types, sizesOf(graph, node, derived, pricing), deviceOf(pricing)))
   }
   const sizes = sizesOf(graph, node, derived, pricing)
   const { reads, flops, ...arithmetic } = work(derived, sizes)
@@ -115,8 +117,17 @@ function kernelCost(graph: Graph, node: NodeOf<'op'>, derived: Kernel | Template
     if (access === 'out') bytesWritten += bytesOf(graph, id, Math.min(size, stored.get(name) ?? size), pricing)
     else bytesRead += bytesOf(graph, id, Math.min(size, reads.get(name) ?? 0), pricing)
   }
-  return price({ bytesRead, bytesWritten, flops }, pricing, arithmetic)
+  const launched = arithmetic.computed?.launched ?? []
+  const before = launched.flatMap((prologue) => kernelParts(prologue, types, sizes, deviceOf(pricing)))
+  return price({ bytesRead, bytesWritten, flops }, pricing, { ...arithmetic, before })
 }
+
+/**
+ * The device of a price. Steps of a plan find in caches what the steps before them have stored, and their launches overlap: the time that walks
+ * wait for memory is left out.
+ */
+const deviceOf = ({ device, isCold = false }: Pricing): CostDevice =>
+  isCold ? device : { ...device, rates: { ...device.rates, walk: 0 } }
 
 /** Price of a row kernel with these launches. */
 export function rowsCost(parts: readonly LaunchCost[]): StepCost {
@@ -136,6 +147,8 @@ export function rowsCost(parts: readonly LaunchCost[]): StepCost {
 interface Arithmetic {
   /** Work of factors that a matmul computes. */
   readonly computed?: ComputedWork
+  /** Launches that store factors first. */
+  readonly before?: readonly LaunchCost[]
   /** True if it multiplies int8. */
   readonly isInteger?: boolean
   /** True if its main loop is one of warps: with more than two matmuls, and with computed right factors. */
@@ -201,16 +214,22 @@ function sizesOf(graph: Graph, node: NodeOf<'op'>, kernel: Kernel | TemplateKern
 function price(
   step: Moved,
   { device, dtype }: Pricing,
-  { computed: { operations, stored } = { operations: 0, stored: [] }, isInteger = false, byWarps = false }: Arithmetic,
+  {
+    computed: { operations, stored } = { operations: 0, stored: [], launched: [] },
+    before = [],
+    isInteger = false,
+    byWarps = false,
+  }: Arithmetic,
 ): StepCost {
   const { bytesRead, bytesWritten, flops } = step
   const moving = (bytesRead + bytesWritten) / device.bandwidth
   const rate = device.peak[isInteger ? 'i8' : dtype] * (byWarps && dtype !== 'f32' ? device.warps : 1)
   const computing = flops / rate + operations / device.peak.f32
-  const storing = stored.map(
-    (elements) => device.launch + device.rates.walk + (2 * elements * dtypeInfo[dtype].bytes) / device.bandwidth,
-  )
+  const storing = [
+    ...before.map(({ seconds }) => seconds),
+    ...stored.map((elements) => device.launch + (2 * elements * dtypeInfo[dtype].bytes) / device.bandwidth),
+  ]
   const fixed = flops > 0 ? device.product : device.launch
   const seconds = storing.reduce((sum, each) => sum + each, fixed + Math.max(moving, computing))
-  return { ...step, rereads: false, launches: 1, seconds, parts: [] }
+  return { ...step, rereads: false, launches: 1 + storing.length, seconds, parts: [] }
 }

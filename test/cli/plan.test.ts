@@ -31,8 +31,8 @@ describe('plan show', () => {
     const { exitCode, out } = await heddle(['plan', 'show', 'ft-v1', '--shape', '32x128', '--config', 'bert-base'])
     expect(exitCode).toBe(0)
     expect(out).toContain('encoder_layer_gelu of bert-base, 32x128 f16, predicted for h200')
-    expect(out).toMatch(/scale_mask_softmax\s+│ row program\s+│ scaled, masked, probabilities\s+│ 25\.2\s+│ -\s+│ 7\.11/)
-    expect(out).toContain('6 kernels and 8 library matmuls: 14 launches, 341 MB moved, 59.6 GFLOP, 166.62 us')
+    expect(out).toMatch(/scale_mask_softmax\s+│ row program\s+│ scaled, masked, probabilities\s+│ 25\.2\s+│ -\s+│ 10\.47/)
+    expect(out).toContain('6 kernels and 8 library matmuls: 14 launches, 341 MB moved, 59.6 GFLOP, 169.99 us')
     expect(out).toMatch(/ {2}\w+ -> \w+: nodes \w+ and \w+ cannot be one kernel: /)
     expect(out).toMatch(/ {2}fc1 -> fc1Bias: legal, the plan leaves it \(13\.02 us\)/)
   })
@@ -49,7 +49,10 @@ describe('plan show', () => {
     const norm = steps.find(({ nodes }) => nodes.includes('outputNorm'))
     const bytes = [4 * (32 * 1024 + 2 * 1024), 4 * 32 * 1024] as const
     expect(norm).toMatchObject({ bytesRead: bytes[0], bytesWritten: bytes[1] })
-    expect(norm?.microseconds).toBe(1e6 * (1.2e-6 + (bytes[0] + bytes[1]) / 2.039e12))
+    // Few rows leave most of the device idle: they take longer than their bytes, and not twice as long.
+    const least = 1e6 * (1.2e-6 + (bytes[0] + bytes[1]) / 2.039e12)
+    expect((norm?.microseconds ?? 0) / least).toBeGreaterThanOrEqual(1)
+    expect((norm?.microseconds ?? 0) / least).toBeLessThan(2)
   })
 
   test('a library matmul with an epilogue reads its bias and residual', async () => {

@@ -209,7 +209,9 @@ describe('edges', () => {
 
   it('that would make rows multi-pass do not gain', () => {
     // Rows of 65,536 exceed the registers: merged, each of three passes reads both summands instead of their sum.
-    const wide = { device: { ...pricing.device, launch: 0 }, dims: { ...usual, h: 1024, d: 64 }, dtype: 'f16' } as const
+    const { rates } = pricing.device
+    const bytesAlone = { ...pricing.device, launch: 0, rates: { ...rates, cache: Number.POSITIVE_INFINITY } }
+    const wide = { device: bytesAlone, dims: { ...usual, h: 1024, d: 64 }, dtype: 'f16' } as const
     const { edges } = explainPlan(encoderLayerGelu.graph, { ...ftV1Gelu, groups: [] }, ops, wide)
     const verdict = edges.find(({ consumer }) => consumer === 'attentionNorm')
     expect(verdict).toMatchObject({ producer: 'attentionResidual', legal: true, reason: 'legal, the model predicts no gain' })

@@ -113,7 +113,8 @@ describe('a norm before matmuls', () => {
         { device: costDevice('h200'), dims: dims(m), dtype: 'f16' },
       )
     expect(price(8, [norm, ...rest])).toBeLessThan(price(8, rest))
-    expect(price(2048, [norm, ...rest])).toBeGreaterThan(price(2048, rest))
+    // It is a launch of the matmul's own then, at the price of that of the norm.
+    expect(price(2048, [norm, ...rest])).toBeGreaterThanOrEqual(price(2048, rest))
   })
 })
 
