@@ -145,7 +145,7 @@ it('an operand is computed along the axes of the matmul, the summed one last', (
   )
   parts.output(parts.matmul('a k, o k -> a o', parts.view(y, 'i s*c'), parts.input('o s*c')))
   expect(said(parts, planOf(parts.members()))[1]).toBe(
-    'group k0: nodes op0 and mm2 cannot be one kernel: op0 makes 3 axes, "i s c", which mm2 reads as 2, "a k", through a view: a factor is computed along the matmul\'s axes, so let op0 make "a k" itself, or store it',
+    'group k0: nodes op0 and mm2 cannot be one kernel: op0 makes "i s c", which mm2 reads as "i c*s" through a view, and a factor is computed along the axes of the matmul: let an op of two dimensions make "i c*s" itself, with its places by idiv and %, or store it',
   )
 })
 

@@ -346,7 +346,21 @@ export const refused: readonly (ProductCase & { readonly words: string })[] = [
       const product = g.matmul(linear, of(x, 'x'), of(x, 'w'))
       return { product, biased: g.apply(own.headPartners, { x: g.view(product, 'm g h') }).y }
     }),
-    words: 'reads another element of the matmul, in parts of its axes',
+    words: 'an element of an op after the matmul needs others of it, along "h" of "m g h"',
+  },
+  {
+    ...made('without_mean', { x: m, w: tensor('T', 'g*h k') }, (g, x) => {
+      const product = g.matmul(linear, of(x, 'x'), of(x, 'w'))
+      return { product, centred: g.apply(own.withoutMean, { x: g.view(product, 'm g h') }).y }
+    }),
+    words: 'an op after the matmul reduces it along "m" and "h" of "m g h"',
+  },
+  {
+    ...made('by_extent', { x: m, w: tensor('T', 'n k') }, (g, x) => {
+      const product = g.matmul(linear, of(x, 'x'), of(x, 'w'))
+      return { product, scaled: g.apply(own.byExtent, { x: product }, {}, { v: 'v' }).y }
+    }),
+    words: 'scaled computes with the extent v, which no tensor of by_extent has',
   },
   {
     ...made('elements_untold', { x: m, w: tensor('T', 'g*h*v k'), bias: tensor('T', 'h') }, (g, x) => {

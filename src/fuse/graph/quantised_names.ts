@@ -4,8 +4,8 @@
  */
 import { usageError } from '../../errors.js'
 import { type Graph, type GraphNode, outputsOf, type ValueId } from '../../ir/graph.js'
+import { floatName } from '../../lang/node_names.js'
 import type { PlanDecl, QuantisedDecl } from '../../lang/plan.js'
-import { floatName } from '../../lang/step_names.js'
 import { findNode } from './edit.js'
 import type { Int8Propagation } from './int8_propagation.js'
 

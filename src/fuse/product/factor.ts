@@ -5,6 +5,7 @@
 import { dtypeInfo } from '../../ir/dtype.js'
 import type { Graph, NodeOf, ValueId } from '../../ir/graph.js'
 import type { Kernel } from '../../ir/kernel.js'
+import { printShape, type Shape } from '../../ir/shape.js'
 import { isUpdating } from '../../ir/update.js'
 import { type LayoutsByName, pushValue, valueAt } from '../graph/edit.js'
 import type { Derived } from '../rows/derive.js'
@@ -46,6 +47,9 @@ export interface ComputedFactor {
   readonly axes: readonly string[]
 }
 
+/** Shape of a member's result in the graph. */
+const madeShape = (graph: Graph, { node }: Member): Shape => valueAt(graph.values, Object.values(node.outputs)[0] ?? -1).shape
+
 /** @throws usage `plan.illegal` for members that do not form such a program */
 export function deriveFactor(
   graph: Graph,
@@ -85,9 +89,10 @@ export function deriveFactor(
   const param = kernel.tensors.find(({ name }) => name === result?.param)
   const store = kernel.body.find((stmt) => 'tensor' in stmt && stmt.tensor === param?.name)
   if (param === undefined || outputs.length !== 1) throw refuse(`${last.node.name} has other results than the factor`)
+  const readAs = printShape(valueAt(graph.values, id).shape)
   if (param.dims.length !== axes.length)
     throw refuse(
-      `${last.node.name} makes ${param.dims.length} axes, "${param.dims.join(' ')}", which ${matmul.name} reads as ${axes.length}, "${written.join(' ')}", through a view: a factor is computed along the matmul's axes, so let ${last.node.name} make "${written.join(' ')}" itself, or store it`,
+      `${last.node.name} makes "${printShape(madeShape(graph, last))}", which ${matmul.name} reads as "${readAs}" through a view, and a factor is computed along the axes of the matmul: let an op of two dimensions make "${readAs}" itself, with its places by idiv and %, or store it`,
     )
   const other = kernel.body.find((stmt) => !allowed[stmt.kind])
   if (other !== undefined || store?.kind !== 'storeRow' || store.when !== undefined)

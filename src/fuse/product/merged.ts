@@ -13,6 +13,7 @@ import { freeNames, mapStmt, rewrite, substitute, visitKernel } from '../../ir/w
 import { runsBetween } from '../graph/edit.js'
 import type { Derived } from '../rows/derive.js'
 import { equalExprs } from '../space/positions.js'
+import { readsOthers } from './other_elements.js'
 
 /** An axis of the matmul that the epilogue reads in parts, outermost first. */
 interface Split {
@@ -123,13 +124,17 @@ class Merge {
       const at = placeOf(tensor, split)
       const fits = at >= 0 && (isProduct || tensor.layout.name === 'row') && this.#isAlong(kernel, tensor.name, split, at)
       if (fits) return true
-      if (isProduct) throw new NotMerged('the epilogue of an element reads another element of the matmul, in parts of its axes')
+      if (isProduct) throw new NotMerged(readsOthers(kernel, tensor.name, this.#shapeOf(tensor.name)))
       if (tensor.access === 'out' && split.isColumn)
         throw new NotMerged(
           `${tensor.name} does not have the columns of the matmul adjacent to each other: "${split.parts.join(' ')}" of "${tensor.dims.join(' ')}"`,
         )
       return false
     })
+  }
+
+  #shapeOf(tensor: string): Shape {
+    return this.#derived.inputs.find(({ param }) => param === tensor)?.shape ?? []
   }
 
   /** True if every access to a tensor has the parts of one index along an axis. */

@@ -73,7 +73,13 @@ export class ProducedValues {
 
   /** Reads a result of another member: its row where the position is the same, its expression where it is not. */
   read(producer: Produced, member: Member, places: readonly Place[]): Expr {
-    const crosses = () => illegal(this.#group, producer.member, member.node.name, 'a row reduction crosses the row of the group')
+    const crosses = () =>
+      illegal(
+        this.#group,
+        producer.member,
+        member.node.name,
+        `${member.node.name} reads what ${producer.member} makes of a reduction at other rows than the reduction has, so that every row would need the reductions of others: store ${producer.member} first`,
+      )
     const { pure, places: made } = producer
     const indices = indicesAt(made, places)
     const moved = indices.filter((index, i) => made[i]?.isUnit !== true && !equalExprs(index, made[i]?.index))

@@ -81,7 +81,13 @@ export function spaceOf(graph: Graph, group: string, members: readonly Member[],
 
   const atomsOf = (member: Member, dim: string): readonly number[] => {
     const axis = relations.ofDim(member, dim)
-    if (axis === undefined) throw new Error(`internal: dimension ${dim} of ${member.node.name} has no axis`)
+    if (axis === undefined)
+      throw illegal(
+        group,
+        member.node.name,
+        member.node.name,
+        `${member.node.name} computes with the extent ${dim}, which no tensor of ${member.node.op} has, and a fused kernel takes extents from tensors: make ${dim} a number or an integer attribute`,
+      )
     return axes.atoms(axis)
   }
   for (const member of members) checkRows(group, member, atomsOf)

@@ -180,3 +180,20 @@ export const noBf16 = op('no_bf16', {
     ({ x }) =>
     (m, c) => ({ y: x(m, c) * 3 }),
 })
+
+/** Elements times an extent that no tensor has. */
+export const byExtent = op('by_extent', {
+  ...ofMatrix,
+  dims: ['m', 'n', 'v'],
+  body:
+    ({ x }, { v }) =>
+    (m, c) => ({ y: x(m, c) * v }),
+})
+
+/** Heads without the mean of all rows and of their own elements, as a group norm subtracts it. */
+export const withoutMean = op('without_mean', {
+  ...ofHeads,
+  body:
+    ({ x }, { m: rows, h }) =>
+    (m, g, c) => ({ y: x(m, g, c) - sum(rows, (i) => sum(h, (k) => x(i, g, k))) / (rows * h) }),
+})
