@@ -73,7 +73,11 @@ function accessOf(
   const dtype = resolveDType(tensor.dtype, types)
   const { bytes } = dtypeInfo[dtype]
   const all = [...walk.loops, ...inner]
-  const offset = offsetOf(tensor, indices, {})
+  const offset = offsetOf(
+    tensor,
+    indices.map((at) => inlined(at, walk)),
+    {},
+  )
   const names = freeNames(offset)
   const isData = [...names].some((name) => !all.some(({ index }) => index === name))
   const used = all.filter(({ index }) => names.has(index))
@@ -107,6 +111,10 @@ function accessOf(
     vec,
   }
 }
+
+/** An index with elements of rows that the walk computes written out. */
+const inlined = (at: Expr, { rows }: Pick<Walk, 'rows'>): Expr =>
+  rewrite(at, (node) => (node.kind === 'element' ? (rows?.get(node.row) ?? node) : node))
 
 type Place = (at: ReadonlyMap<string, number>) => number
 

@@ -7,7 +7,7 @@ import { blocksOf, type Counted, product, type Walk, type WalkAccess, type Walks
 
 /** Places and threads of a tile (native/device/stage.cuh), and instructions that store an element to shared memory and read it. */
 const tilePlaces = 4096
-const tileThreads = 256
+const tileThreads = 128
 const tileInstructions = 4
 
 /** Instructions of a thread before its first element, and for each axis that it takes its number apart into. */

@@ -6,21 +6,41 @@ import { rankedCounts } from '../ir/top_k.js'
 import { mapKernel } from '../schedule/map.js'
 import type { MappedKernel } from '../schedule/mapped.js'
 import type { CostDevice } from './device.js'
+import { countedAxis, iterations } from './extents.js'
 import { type LaunchCost, launchCost } from './launch.js'
 import type { Sizes } from './sizes.js'
+import { product } from './walk.js'
 
 /** Prices of the launches of a mapped kernel, in order of execution. Dimensions that the instance fixes have these extents. */
 export function partCosts(mapped: MappedKernel, sizes: Sizes, device: CostDevice): readonly LaunchCost[] {
   const fixed = { ...sizes, dims: { ...sizes.dims, ...mapped.instance.dims } }
   const resident = new Set<string>()
-  const parts = [...(mapped.split?.before ?? []), mapped]
+  const parts = launchesOf(mapped, fixed)
   let moved = 0
   return parts.map((part) => {
-    const cost = launchCost(part, fixed, device, moved <= device.rates.cacheBytes / 2 ? resident : new Set())
+    const cost = launchCost(part, withComputed(part, fixed), device, moved <= device.rates.cacheBytes / 2 ? resident : new Set())
     moved = Math.max(moved, cost.bytesRead + cost.bytesWritten)
     for (const { name } of part.instance.kernel.tensors) resident.add(name)
     return cost
   })
+}
+
+/** Sizes with the extents that a schedule computes from them. */
+function withComputed({ instance: { kernel } }: MappedKernel, sizes: Sizes): Sizes {
+  const dims = { ...sizes.dims }
+  for (const [name, extent] of Object.entries(kernel.computed ?? {})) dims[name] = iterations(extent, { ...sizes, dims })
+  return { ...sizes, dims }
+}
+
+/** Launches of a kernel at these sizes: one in place of several where groups of points suit rows (`suit_rows`, native/device/split.cuh). */
+export function launchesOf({ split, ...last }: MappedKernel, sizes: Sizes): readonly MappedKernel[] {
+  if (split === undefined) return [last]
+  const { inRows, before } = split
+  if (inRows === undefined) return [...before, last]
+  const { mapped, length, kept, groups } = inRows
+  const elements = iterations(length, sizes)
+  const rows = product(mapped.axes.map((axis) => countedAxis(axis, undefined, sizes)))
+  return elements <= kept || rows >= groups ? [mapped] : [...before, last]
 }
 
 /** Schedules by kernel and types: a search prices kernels that differ in their names alone. */

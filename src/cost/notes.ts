@@ -2,7 +2,7 @@
 import type { MappedKernel } from '../schedule/mapped.js'
 import { notesOf } from '../schedule/notes.js'
 import type { CostDevice } from './device.js'
-import { partCosts } from './kernel.js'
+import { launchesOf, partCosts } from './kernel.js'
 import type { LaunchCost } from './launch.js'
 import type { Sizes } from './sizes.js'
 
@@ -10,9 +10,8 @@ const micro = 1e6
 
 /** Messages of the notes of a kernel, each with the predicted time of its launch. */
 export function pricedNotes(mapped: MappedKernel, sizes: Sizes, device: CostDevice): readonly string[] {
-  const { split, ...last } = mapped
   const costs = partCosts(mapped, sizes, device)
-  return [...(split?.before ?? []), last].flatMap((part, i) => {
+  return launchesOf(mapped, sizes).flatMap((part, i) => {
     const cost = costs[i]
     return notesOf(part).map(({ message }) => (cost === undefined ? message : `${message}; ${costText(cost, device)}`))
   })

@@ -33,6 +33,20 @@ const instructions: Readonly<Partial<Record<IntrinsicName, number>>> = {
   uniform: 67,
 }
 
+/** Those of fast forms. `flushed` needs no scaling of small results. */
+const fastInstructions: Readonly<Partial<Record<IntrinsicName, number>>> = {
+  div: 8,
+  sqrt: 4,
+  exp: 5,
+  exp2: 4,
+  log: 5,
+  log2: 4,
+  log10: 5,
+  sin: 10,
+  cos: 10,
+}
+const flushedInstructions = 2
+
 /** A quotient by a number that all elements share: its reciprocal is computed once. */
 const byShared = 7
 
@@ -40,7 +54,9 @@ const byShared = 7
 const byConstant = 4
 
 /** Instructions of a call, without those of its arguments. A multiplication whose result is added is one instruction with the addition. */
-function ofCall(fn: IntrinsicName, args: readonly Expr[]): number {
+function ofCall({ fn, args, form }: ExprOf<'call'>): number {
+  if (form === 'flushed') return flushedInstructions
+  if (form === 'fast') return fastInstructions[fn] ?? instructions[fn] ?? 1
   if ((fn === 'idiv' || fn === 'mod') && args[1]?.kind === 'const') return byConstant
   const isFused = (fn === 'add' || fn === 'sub') && args.some((arg) => arg.kind === 'call' && arg.fn === 'mul')
   return isFused ? 0 : (instructions[fn] ?? 1)
@@ -83,7 +99,7 @@ export function instructionsOf(expr: Expr, sizes: Sizes, { loaded, shared, once 
     const parts = operands(node).map(count)
     const varies = parts.includes(true) || node.kind === 'element' || (node.kind === 'index' && !shared.has(node.name))
     const isShared = node.kind === 'call' && node.fn === 'div' && parts[1] === false
-    const call = node.kind === 'call' && !isShared ? ofCall(node.fn, node.args) : 0
+    const call = node.kind === 'call' && !isShared ? ofCall(node) : 0
     const own = node.kind === 'load' ? loaded(node) : isShared ? byShared : call
     total += own * times * (varies ? 1 : once)
     return varies

@@ -34,6 +34,8 @@ export interface Walk {
   /** Values of an element, whose own loads are made one by one. */
   readonly values: readonly Expr[]
   readonly stores: readonly WalkAccess[]
+  /** Elements of rows that the walk computes, by row: indices of loads may be among them. */
+  readonly rows?: ReadonlyMap<string, Expr>
   /** Instructions of an element in addition to its values, such as those of a reduction. */
   readonly extra: number
   /** Instructions of a thread for each of its chunks: of its loop, or of finding its place. */
