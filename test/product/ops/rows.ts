@@ -1,6 +1,6 @@
 /** Ops around matmuls that no shipped graph has: per-row and per-column values, partners, norms and dequantisations before them. */
 import { abs, cos, exp, idiv, max, op, row, rsqrt, sin, sum, tensor } from 'heddle'
-import { column, floats, matrix, ofMatrix, rowValue } from './shapes.js'
+import { column, floats, matrix, ofHeads, ofMatrix, rowValue } from './shapes.js'
 
 /** One value per row and one per column, for sums of int8: a W8A8 matmul as floats. */
 export const dequantiseBoth = op('dequantise_both', {
