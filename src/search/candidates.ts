@@ -6,6 +6,7 @@
 import { type Pricing, type StepCost, stepCost } from '../cost/step.js'
 import { HeddleError, usageError } from '../errors.js'
 import { applyPlan } from '../fuse/apply.js'
+import { withoutDefect } from '../fuse/defects.js'
 import type { LayoutsByName } from '../fuse/graph/edit.js'
 import { prepareGraph } from '../fuse/passes.js'
 import type { PlannedKernel } from '../fuse/planned_kernel.js'
@@ -32,6 +33,9 @@ export interface Defect {
   readonly nodes: readonly string[]
   readonly message: string
 }
+
+/** Cost of a kernel that cannot be priced. */
+const unpriced: StepCost = { bytesRead: 0, bytesWritten: 0, flops: 0, rereads: false, launches: 1, seconds: 0, parts: [] }
 
 /** Name under which groups without a name of their own are derived. */
 const working = 'fused'
@@ -71,7 +75,18 @@ export class Candidates {
     const kernel = node.kind === 'op' ? this.ops.get(node.op) : undefined
     if (node.kind === 'op' && kernel === undefined)
       throw usageError('plan.op', `${this.graph.name}: node ${node.name} uses op ${node.op}, which no spec declares`)
-    return { kind: 'legal', names: [node.name], kernel, cost: stepCost(this.graph, node, kernel, this.#pricing) }
+    return { kind: 'legal', names: [node.name], kernel, cost: this.#priceAlone(node, kernel) }
+  }
+
+  /** Price of a single node. A kernel that heddle fails to schedule has none: a defect, which `gen` reports where it emits the kernel. */
+  #priceAlone(node: ActiveNode, kernel: Kernel | undefined): StepCost {
+    try {
+      return withoutDefect(`node ${node.name}`, () => stepCost(this.graph, node, kernel, this.#pricing))
+    } catch (error) {
+      if (!(error instanceof HeddleError) || error.code !== 'plan.defect') throw error
+      this.defects.push({ nodes: [node.name], message: error.message })
+      return unpriced
+    }
   }
 
   /** The group of the named nodes: one node stays a single node, several are derived. @throws usage `plan.node` */
@@ -133,7 +148,8 @@ export class Candidates {
       )
       if (node === undefined || node.kind === 'view') throw new Error(`internal: ${names.join(', ')} derived no node`)
       const kernel = planned.kernels.get(working) ?? planned.templates.get(working)
-      return { kind: 'legal', names, kernel, cost: stepCost(planned.graph, node, kernel, this.#pricing) }
+      const cost = withoutDefect(`group ${names.join(', ')}`, () => stepCost(planned.graph, node, kernel, this.#pricing))
+      return { kind: 'legal', names, kernel, cost }
     } catch (error) {
       if (!(error instanceof HeddleError) || !error.code.startsWith('plan.')) throw error
       if (error.code === 'plan.defect') this.defects.push({ nodes: names, message: error.message })

@@ -104,7 +104,7 @@ describe('kernel source', () => {
 
   it('guards operations that elements outside of the row must not do', () => {
     expect(kernelOf('concatenate__f16')).toMatch(/if \(i < valid\) y_c\w*\[i\] = .*heddle::read\(left/)
-    expect(kernelOf('transpose__f16')).toMatch(/^ +y_m\[i\] = heddle::tile_element<T, Shape>\(x_tile/m)
+    expect(kernelOf('transpose__f16')).toMatch(/^ +y_m\w*\[i\] = chunk_of_tile\.template element<T>\(x_tile/m)
     expect(kernelOf('gelu__f16')).not.toContain('if (i < valid)')
   })
 
