@@ -36,8 +36,11 @@ export function mergeAxes({ kernel, dims }: Pick<Instance, 'kernel' | 'dims'>): 
   if (merged === elements) return undefined
   const last = elements.rows.at(-1)
   const isRow = elements !== kernel && last !== undefined && merged.rows.at(-1) === last
-  return isRow ? rowsOf(merged, last.index) : merged
+  return isRow ? rowsOf(merged, last.index, storedIndices(kernel)) : merged
 }
+
+/** Index of each stored row, in order. */
+const storedIndices = ({ body }: Kernel): readonly string[] => body.flatMap((s) => (s.kind === 'storeRow' ? [s.index] : []))
 
 /** The kernel with a scalar for each store; undefined if it has statements of another kind. */
 function elementsOf(kernel: Kernel): Kernel | undefined {
@@ -66,12 +69,15 @@ function elementsOf(kernel: Kernel): Kernel | undefined {
 const isElement = (s: Stmt, row: StmtOf<'storeRow'> | undefined): s is Element =>
   s.kind === 'let' || (s.kind === 'store' && s.when === undefined && row === undefined)
 
-/** The inverse of `elementsOf`. */
-function rowsOf(kernel: Kernel, index: string): Kernel {
+/** The inverse of `elementsOf`. @param indices that stores had before it, since names are unique in a kernel */
+function rowsOf(kernel: Kernel, element: string, indices: readonly string[]): Kernel {
   const [axis] = kernel.rows.slice(-1)
+  const left = [...indices]
   const body = kernel.body.map((s): Stmt => {
     if (s.kind !== 'store' || axis === undefined) return s
-    return { kind: 'storeRow', tensor: s.tensor, rows: s.indices.slice(0, -1), length: dimVar(axis.dim), index, value: s.value }
+    const index = left.shift() ?? element
+    const value = substituteIndex(s.value, element, indexVar(index))
+    return { kind: 'storeRow', tensor: s.tensor, rows: s.indices.slice(0, -1), length: dimVar(axis.dim), index, value }
   })
   return { ...kernel, rows: kernel.rows.slice(0, -1), body }
 }

@@ -58,3 +58,14 @@ it('a faulty merge is found by the verifier', () => {
   const faulty: typeof schedulePasses = { ...schedulePasses, mergeAxes: () => ({ ...kernel, rows: kernel.rows.slice(1) }) }
   expect(() => mapKernel({ kernel, types: { T: 'f16' }, dims: {} }, undefined, undefined, faulty)).toThrow('after merging axes')
 })
+
+it('two rows that are stored keep indices of their own', () => {
+  const {
+    kernels: [kernel],
+  } = read(`import { op, tensor } from 'heddle'
+export const both = op('both', { dims: ['b', 'h', 'w'], types: { T: ['f16'] }, inputs: { x: tensor('T', 'b h w') },
+  outputs: { y: tensor('T', 'b h w'), z: tensor('f32', 'b h w') }, body: ({ x }, { w }) => (b, h, c) => ({ y: x(b, h, w - 1 - c), z: 0 }) })`)
+  if (kernel === undefined) throw new Error('the spec is refused')
+  expect(mergeAxes({ kernel, dims: {} })?.rows.map(printAxis)).toEqual(['h1 < b * h'])
+  expect(() => mapKernel({ kernel, types: { T: 'f16' }, dims: {} })).not.toThrow()
+})
