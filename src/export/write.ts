@@ -56,6 +56,7 @@ const shared: Shared = [
     (name) => [`simt/plugin/${name}`, `src/simt/plugin/${name}`] as const,
   ),
   ...[
+    ...['algorithm_search.cpp', 'algorithm_search.hpp', 'algorithm_space.hpp'],
     ...['cublaslt.cpp', 'cublaslt.hpp', 'device.hpp', 'error.cpp', 'fallback_matmul.cu'],
     ...['matmul.cpp', 'matmul_plan.cpp', 'matmul_plan.hpp', 'matmul_problem.cpp', 'matmul_problem.hpp'],
   ].map((name) => [`cuda/${name}`, `src/cuda/${name}`] as const),
