@@ -189,7 +189,7 @@ async function pricesOf(
         ? undefined
         : explain(plan, { device, dims, dtype, isCold: ofKernel !== undefined }).totals
     const [own, other] = [on(cost), isCpu ? on(costDevice(usualGpu)) : undefined]
-    // The kernels of split ops and of totals launch several times within one step.
+    // The kernels of split ops launch several times within one step.
     const priced = own ?? other
     return {
       predicted: own && own.microseconds / 1000,

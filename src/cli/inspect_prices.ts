@@ -46,9 +46,8 @@ export const priceLines = ({ dims, launches }: Prices): readonly [string, string
   launches.map(lineOf).join('\n'),
 ]
 
-function lineOf({ name, blocks, threads, memory, cache, instructions, launches, seconds, bound }: LaunchCost): string {
+function lineOf({ name, blocks, threads, memory, cache, instructions, seconds, bound }: LaunchCost): string {
   const [moved, cached, million] = [memory, cache, instructions].map((count) => (count / 1e6).toFixed(2))
-  const grid = `${blocks} blocks of ${threads} threads${launches > 1 ? `, ${launches} launches` : ''}`
   const work = `${moved} MB of memory, ${cached} MB of caches, ${million} million instructions`
-  return `${name}: ${(seconds * 1e6).toFixed(2)} us, ${boundWords[bound]}; ${grid}; ${work}`
+  return `${name}: ${(seconds * 1e6).toFixed(2)} us, ${boundWords[bound]}; ${blocks} blocks of ${threads} threads; ${work}`
 }

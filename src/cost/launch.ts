@@ -22,7 +22,6 @@ export interface LaunchCost extends Traffic {
   readonly name: string
   /** Form of its loops. */
   readonly program: MappedKernel['program']['kind']
-  readonly launches: number
   readonly blocks: number
   readonly threads: number
   /** Instructions of single threads. */
@@ -47,7 +46,7 @@ export function launchCost(
 ): LaunchCost {
   const { rates } = device
   const walks = walksOf(mapped, sizes)
-  const { blocks, threads, launches, rereads } = walks
+  const { blocks, threads, rereads } = walks
   const accesses = walks.walks.map((walk) => accessesOf(walk, mapped.instance, sizes))
   const active = Math.min(blocks * threads, rates.multiprocessors * rates.threads)
   const traffic = trafficOf(mapped, walks, accesses, sizes, { rates, resident, share: Math.min(1, active / (blocks * threads)) })
@@ -65,7 +64,7 @@ export function launchCost(
     instructions: beyond(instructions / rates.issue, busy),
   }
   const awaited = walks.walks.filter(({ isAwaited }) => isAwaited).length
-  const fixed = launches * device.launch + (awaited + launches) * rates.walk
+  const fixed = device.launch + (awaited + 1) * rates.walk
   const longest = Math.max(...Object.values(times))
   const bounds: readonly Exclude<Bound, 'launch'>[] = ['memory', 'caches', 'instructions']
   const bound = longest < fixed ? 'launch' : (bounds.find((each) => times[each] === longest) ?? 'memory')
@@ -74,7 +73,6 @@ export function launchCost(
     ...traffic,
     name: instance.kernel.name,
     program: program.kind,
-    launches,
     blocks,
     threads,
     instructions,

@@ -18,7 +18,7 @@ export function pricedNotes(mapped: MappedKernel, sizes: Sizes, device: CostDevi
 }
 
 /** Time of a launch, and its shortest time by its bytes. */
-function costText({ seconds, bytesRead, bytesWritten, launches }: LaunchCost, device: CostDevice): string {
-  const least = (bytesRead + bytesWritten) / device.bandwidth + launches * (device.launch + device.rates.walk)
+function costText({ seconds, bytesRead, bytesWritten }: LaunchCost, device: CostDevice): string {
+  const least = (bytesRead + bytesWritten) / device.bandwidth + device.launch + device.rates.walk
   return `predicted: ${(seconds * micro).toFixed(1)} us, of which its bytes, moved once, take ${(Math.min(least, seconds) * micro).toFixed(1)} us`
 }

@@ -42,7 +42,6 @@ export function rowWalks(mapped: MappedKernel, program: RowProgram, outer: reado
     walks: [...walks, joining],
     blocks,
     threads: threadsOf(team),
-    launches: 1,
     unrolled: chunks ?? 2,
     isAgain: !isKept,
     rereads: !isKept && keeps,

@@ -137,7 +137,7 @@ export function rowsCost(parts: readonly LaunchCost[]): StepCost {
     bytesWritten: sum((part) => part.bytesWritten),
     flops: 0,
     rereads: parts.some(({ rereads }) => rereads),
-    launches: sum((part) => part.launches),
+    launches: parts.length,
     seconds: sum((part) => part.seconds),
     parts,
   }

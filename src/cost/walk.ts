@@ -46,14 +46,12 @@ export interface Walk {
   readonly isAwaited: boolean
 }
 
-/** Launches of one program, by the sizes for which it is priced. */
+/** The walks of one launch, by the sizes for which it is priced. */
 export interface Walks {
   readonly walks: readonly Walk[]
   readonly blocks: number
   /** Threads of a block. */
   readonly threads: number
-  /** Launches: two if one combines the results of blocks. */
-  readonly launches: number
   /** Loads that a thread makes before it needs the first. */
   readonly unrolled: number
   /** True if each walk reads its tensors again, since a thread keeps nothing between them. */

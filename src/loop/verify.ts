@@ -156,15 +156,10 @@ function verifyAccess(access: Access, { version, fail, lanes }: Inside): void {
 function verifyDeclarations(loops: readonly Loop[], fail: Inside['fail']): void {
   const declared = new Set<string>()
   eachLoop(loops, (loop) => {
-    const name =
-      loop.kind === 'let' && loop.ofChunk !== undefined
-        ? undefined
-        : 'name' in loop && loop.kind !== 'buffer'
-          ? loop.name
-          : undefined
-    if (name === undefined) return
-    if (declared.has(name)) fail(`${name} is declared twice`)
-    declared.add(name)
+    // Registers and values of a chunk are declared in each loop that uses them.
+    if (!('name' in loop) || loop.kind === 'buffer' || (loop.kind === 'let' && loop.ofChunk !== undefined)) return
+    if (declared.has(loop.name)) fail(`${loop.name} is declared twice`)
+    declared.add(loop.name)
   })
 }
 
