@@ -60,15 +60,17 @@ function searchLines({ stmt, part }: Search, { context, first, searches }: Print
   return (written[part]?.() ?? []).map((line) => line + places)
 }
 
-function printVersion({ lengths, aligned, body }: Version, printing: Printing): void {
+function printVersion({ lengths, aligned, multiples, body }: Version, printing: Printing): void {
   const { context, given } = printing
   const { writer, names } = context
   const tests = new Set(lengths.map((length) => (length === undefined ? 'false' : `${operandText(length, context)} % VEC == 0`)))
-  for (const { tensor, start } of aligned)
-    tests.add(`heddle::is_aligned<VEC>(${names.tensor(tensor)}, ${start === undefined ? '0' : (given.get(start) ?? '')})`)
+  for (const { tensor, start } of aligned) {
+    const offset = start === undefined || multiples.has(start) ? '0' : (given.get(start) ?? '')
+    tests.add(`heddle::is_aligned<VEC>(${names.tensor(tensor)}, ${offset})`)
+  }
   given.set(wholeFlag, 'WHOLE')
   const inner = bodyWriter(2)
-  print(body, { ...printing, context: { ...context, writer: inner } })
+  print(body, { ...printing, context: { ...context, writer: inner, isVersioned: true } })
   const level = writer.getIndentationLevel()
   writer.setIndentationLevel(0)
   writer.write(render('whole', { condition: [...tests].join(' &&\n      '), body: lines(inner) }))

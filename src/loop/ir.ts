@@ -239,6 +239,8 @@ export interface Version {
   /** Lengths, and lengths of parts, that must be multiples of the width; undefined for one that is not known yet. */
   readonly lengths: readonly (Expr | undefined)[]
   readonly aligned: readonly Access[]
+  /** Names of offsets that are multiples of a tested length: their rows are aligned if their tensors are. */
+  readonly multiples: ReadonlySet<string>
   readonly body: readonly Loop[]
 }
 

@@ -9,6 +9,7 @@ import type { Frame } from './state.js'
 export function frameOf(mapped: MappedKernel, walk: Walk): Frame {
   const { instance, program } = mapped
   const staged = program.kind === 'elementwise' ? (program.staging?.loads ?? []) : []
+  const isWhole = program.kind === 'elementwise' && program.staging === undefined && program.pieces === undefined
   return {
     walk,
     widths: widthsOf(mapped),
@@ -16,6 +17,7 @@ export function frameOf(mapped: MappedKernel, walk: Walk): Frame {
     tensors: instance.kernel.tensors,
     fixed: instance.dims,
     known: staged.map(({ name }) => name),
+    isWhole,
   }
 }
 

@@ -4,11 +4,13 @@
  * elements of each chunk and once across lanes, after its loop. Accesses without checks stand in the version for whole rows, which tests them.
  */
 
+import type { Expr } from '../ir/expr.js'
 import { visit } from '../ir/walk.js'
 import { passStatementOf } from '../schedule/constructs/index.js'
 import { firstOf, placeOf } from './chunk_values.js'
 import { publishedBy } from './constructs.js'
 import { type Access, bodyOf, eachLoop, type LaneLoop, type Loop, type Version, wholeFlag } from './ir.js'
+import { isMultiple } from './passes/version.js'
 import { placesOf, valuesOf } from './walk.js'
 
 /** Place of a node. */
@@ -31,6 +33,7 @@ export function verifyLoops(loops: readonly Loop[], known: Iterable<string>, pas
     throw new Error(`internal: ${pass}: ${reason}`)
   }
   verifyDeclarations(loops, fail)
+  verifyMultiples(loops, fail)
   verifyCombines(loops, fail)
   verifyBody(loops, { names: new Set(known), vector: false, exists: false, fail })
 }
@@ -160,6 +163,20 @@ function verifyDeclarations(loops: readonly Loop[], fail: Inside['fail']): void 
     if (!('name' in loop) || loop.kind === 'buffer' || (loop.kind === 'let' && loop.ofChunk !== undefined)) return
     if (declared.has(loop.name)) fail(`${loop.name} is declared twice`)
     declared.add(loop.name)
+  })
+}
+
+/** Checks that offsets taken for multiples of a length are. */
+function verifyMultiples(loops: readonly Loop[], fail: Inside['fail']): void {
+  const offsets = new Map<string, Expr>()
+  eachLoop(loops, (loop) => {
+    if (loop.kind === 'offset') offsets.set(loop.name, loop.value)
+    if (loop.kind !== 'version') return
+    for (const name of loop.multiples) {
+      const value = offsets.get(name)
+      if (value === undefined || !loop.lengths.some((length) => length !== undefined && isMultiple(value, length)))
+        fail('a row is taken for aligned that may not be')
+    }
   })
 }
 

@@ -72,12 +72,20 @@ describe('the verifier finds', () => {
       'lanes is declared twice',
     ],
   ])('%s', (_, kernel, passes, reason) => expect(() => run(kernel, passes)).toThrow(reason))
+
+  it('a row taken for aligned that may not be', () => {
+    const version: Passes['version'] = (...given) =>
+      loopPasses.version(...given).map((loop) => (loop.kind === 'version' ? { ...loop, lengths: [] } : loop))
+    expect(() => run(fixtures.softmax, { version })).toThrow('a row is taken for aligned that may not be')
+  })
 })
 
 describe('running the loops finds', () => {
   it('a version for whole rows that is taken for all', () => {
     const version: Passes['version'] = (...given) =>
-      loopPasses.version(...given).map((loop) => (loop.kind === 'version' ? { ...loop, lengths: [] } : loop))
+      loopPasses
+        .version(...given)
+        .map((loop) => (loop.kind === 'version' ? { ...loop, lengths: [], multiples: new Set() } : loop))
     expect(() => run(fixtures.softmax, { version })).toThrow('a chunk that is not full is accessed without a check')
     expect(run(fixtures.softmax, { version }, 8)).toEqual([])
   })

@@ -4,7 +4,7 @@
  */
 import type { Expr } from '../../ir/expr.js'
 import { passStatementOf } from '../../schedule/constructs/index.js'
-import { contains } from '../../schedule/rewrite.js'
+import { contains, sameExpr } from '../../schedule/rewrite.js'
 import { isOneRun } from '../access.js'
 import { type Access, eachLoop, type LaneLoop, type Loop, mapLoops, type Offset } from '../ir.js'
 
@@ -24,19 +24,31 @@ export function version(loops: readonly Loop[]): readonly Loop[] {
   }
   const covered = segments.flatMap(({ loop, nodes }) => (isVersioned(loop) ? accessesOf(nodes).filter(covers) : []))
   const hoisted = new Set(covered.flatMap((access) => offsetOf(access) ?? []))
+  const lengths = versioned.map(({ length }) => (isKnown(length) ? length : undefined))
+  const multiples = [...hoisted].filter(({ value }) =>
+    lengths.some((length) => length !== undefined && isMultiple(value, length)),
+  )
   return [
     ...before,
     ...hoisted,
     {
       kind: 'version',
-      lengths: versioned.map(({ length }) => (isKnown(length) ? length : undefined)),
+      lengths,
       aligned: covered,
+      multiples: new Set(multiples.map(({ name }) => name)),
       body: withoutChecks(
         after.filter((loop) => loop.kind !== 'offset' || !hoisted.has(loop)),
         covers,
       ),
     },
   ]
+}
+
+/** True if an offset is a sum of products with a length as a factor. */
+export function isMultiple(offset: Expr, length: Expr): boolean {
+  if (offset.kind !== 'call') return false
+  if (offset.fn === 'add') return offset.args.every((part) => isMultiple(part, length))
+  return offset.fn === 'mul' && offset.args.some((part) => sameExpr(part, length) || isMultiple(part, length))
 }
 
 /** A loop of a row, after what is declared and loaded for it. */
