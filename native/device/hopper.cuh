@@ -112,23 +112,23 @@ __device__ __forceinline__ void copy_box_to_all(Shared16 to, const CUtensorMap& 
       : "memory");
 }
 
-/// Starts the copy of a five-dimensional map's box at (column, 0, 0, 0, group).
-__device__ __forceinline__ void copy_permuted(Shared16 to, const CUtensorMap& map, PhaseBarrier done, int column, int group) {
+/// Starts the copy of a five-dimensional map's box at (column, 0, eight, 0, group).
+__device__ __forceinline__ void copy_permuted(Shared16 to, const CUtensorMap& map, PhaseBarrier done, int column, int eight, int group) {
   asm volatile(
       "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
-      " [%0], [%1, {%3, %4, %4, %4, %5}], [%2];" ::"r"(to.address),
-      "l"(&map), "r"(done.address), "r"(column), "r"(0), "r"(group)
+      " [%0], [%1, {%3, %4, %5, %4, %6}], [%2];" ::"r"(to.address),
+      "l"(&map), "r"(done.address), "r"(column), "r"(0), "r"(eight), "r"(group)
       : "memory");
 }
 
 /// Starts the same copy to the same offset in both blocks of a cluster of two; the barrier at the offset of `done` counts the bytes in
 /// each.
 __device__ __forceinline__ void copy_permuted_to_both(Shared16 to, const CUtensorMap& map, PhaseBarrier done, int column,
-                                                      int group) {
+                                                      int eight, int group) {
   asm volatile(
       "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster"
-      " [%0], [%1, {%3, %4, %4, %4, %5}], [%2], %6;" ::"r"(to.address),
-      "l"(&map), "r"(done.address), "r"(column), "r"(0), "r"(group), "h"(static_cast<uint16_t>(3))
+      " [%0], [%1, {%3, %4, %5, %4, %6}], [%2], %7;" ::"r"(to.address),
+      "l"(&map), "r"(done.address), "r"(column), "r"(0), "r"(eight), "r"(group), "h"(static_cast<uint16_t>(3))
       : "memory");
 }
 

@@ -30,6 +30,7 @@
 // As in simt.hpp: two kernel libraries in one process share nothing.
 #pragma GCC visibility push(hidden)
 #endif
+#include "matmul_aligned.cuh"
 #include "matmul_choice.cuh"
 #include "matmul_cluster.cuh"
 #include "matmul_few.cuh"
@@ -53,8 +54,28 @@ struct Matmul {
   bool constant_b;
 
   bool aligned() const {
-    constexpr int word = 16;
-    return tensor_core_type<T> && k * static_cast<int64_t>(sizeof(T)) % word == 0 && a.aligned(0, word) && b.aligned(0, word);
+    return tensor_core_type<T> && has_aligned_rows(a, k) && has_aligned_rows(b, k);
+  }
+
+  /// True if operands whose rows are not aligned are copied first. The simple loop is faster for a short k and one round of tiles.
+  bool copies() const {
+    constexpr int64_t short_k = 64, few_tiles = 128;
+    const bool is_small = k <= short_k && m * n <= few_tiles * SimpleTile::edge * SimpleTile::edge;
+    return tensor_core_type<T> && !aligned() && !is_small;
+  }
+
+  /// Enqueues `run(matmul)` for this matmul, or for one of copies whose rows are aligned.
+  template <class Run>
+  int32_t with_aligned(Run run) const {
+    if constexpr (tensor_core_type<T>) {
+      if (copies()) {
+        const bool constant = constant_b && has_aligned_rows(b, k);
+        return with_aligned_rows(queue, error, name, m, n, k, a, b, [&](const In<T>& own_a, const In<T>& own_b, int64_t own_k) {
+          return run(Matmul{queue, error, name, m, n, own_k, own_a, own_b, epilogue, constant});
+        });
+      }
+    }
+    return run(*this);
   }
 
   /// The choice of the rules.
@@ -106,7 +127,7 @@ struct Matmul {
     }
 #if !defined(HEDDLE_SIMT)
     if (tile <= MatmulTile::cluster_64x96) return clusters::exists(choice, steps_of<T>(k)) && clusters::can(m, n, k, epilogue);
-    return tile != MatmulTile::none && wgmma::exists<T>(choice, epilogue) && wgmma::can(m, n, k);
+    return tile != MatmulTile::none && wgmma::exists<T>(choice, n, epilogue) && wgmma::can(m, n, k);
 #else
     return false;
 #endif
@@ -175,8 +196,10 @@ int32_t launch_matmul(const heddle_launch* queue, heddle_error* error, const cha
   if (matmul.empty()) return HEDDLE_OK;
   const int32_t status = matmul.check();
   if (status != HEDDLE_OK) return status;
-  const bool known = measured.tile != MatmulTile::none && matmul.can(measured);
-  return matmul.run(known ? measured : matmul.choose());
+  return matmul.with_aligned([&](const auto& aligned) {
+    const bool known = measured.tile != MatmulTile::none && aligned.can(measured);
+    return aligned.run(known ? measured : aligned.choose());
+  });
 }
 
 /// Enqueues a matmul with exactly this choice; refuses a matmul that it cannot compute.
@@ -187,9 +210,12 @@ int32_t launch_matmul_as(const MatmulChoice& choice, const heddle_launch* queue,
   if (matmul.empty()) return HEDDLE_OK;
   const int32_t status = matmul.check();
   if (status != HEDDLE_OK) return status;
-  if (matmul.can(choice)) return matmul.run(choice);
-  return fail(error, HEDDLE_INVALID, "kernel %s: the tile %s with k in %d parts cannot compute %lld x %lld x %lld here", name,
-              name_of(choice.tile), choice.split, static_cast<long long>(m), static_cast<long long>(n), static_cast<long long>(k));
+  const auto run = [&](const auto& aligned) {
+    if (aligned.can(choice)) return aligned.run(choice);
+    return fail(error, HEDDLE_INVALID, "kernel %s: the tile %s with k in %d parts cannot compute %lld x %lld x %lld here", name,
+                name_of(choice.tile), choice.split, static_cast<long long>(m), static_cast<long long>(n), static_cast<long long>(k));
+  };
+  return choice.tile == MatmulTile::simple ? run(matmul) : matmul.with_aligned(run);
 }
 
 }  // namespace heddle

@@ -28,7 +28,7 @@ In<typename Slots::Element> copied_factor(const Slots& slots, Factor<Which> whic
 template <class Slots>
 MatmulTile choose_products_wgmma(int64_t m, int64_t n, int64_t k, const Slots& slots) {
   using T = typename Slots::Element;
-  if (!wgmma::can(m, n, k) || !slots.whole_chunks() || !wgmma::fill_pairs<T>(m, Slots::PRODUCTS * n)) return MatmulTile::none;
+  if (!wgmma::can(m, n, k) || !wgmma::is_whole(n, slots) || !wgmma::fill_pairs<T>(m, Slots::PRODUCTS * n)) return MatmulTile::none;
   return wgmma::choose_pairs<T, Slots, Slots::PRODUCTS>(m, n);
 }
 

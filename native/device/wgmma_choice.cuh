@@ -53,20 +53,27 @@ constexpr bool has_more_tiles = !std::is_same_v<T, signed char>;
 inline bool can(int64_t m, int64_t n, int64_t k) {
   constexpr int64_t largest = INT32_MAX / 2;
   const int64_t pairs = divide_up(m, 256) * divide_up(n, 128);
-  return m <= largest && n <= largest && k <= largest && pairs <= largest && n % permuted_rows == 0 &&
+  return m <= largest && n <= largest && k <= largest && pairs <= largest &&
          device_attribute(cudaDevAttrComputeCapabilityMajor) == 9 && tensor_maps::encoder() != nullptr;
 }
 
-/// True if there is such a tile for an epilogue.
+/// True if all chunks of eight columns are whole, so that right factors are permuted.
+template <class Epilogue>
+bool is_whole(int64_t n, const Epilogue& epilogue) {
+  return n % 8 == 0 && EpilogueCall<Epilogue>::whole_chunks(epilogue);
+}
+
+/// True if there is such a tile for a matmul of n columns and its epilogue.
 template <class T, class Epilogue>
-bool exists(const MatmulChoice& choice, const Epilogue& epilogue) {
+bool exists(const MatmulChoice& choice, int64_t n, const Epilogue& epilogue) {
   const bool is_middle = choice.tile == MatmulTile::pair_128x160 || choice.tile == MatmulTile::turns_128x160;
   const bool splits = choice.tile == MatmulTile::pair_128x128 || choice.tile == MatmulTile::pair_128x160;
   if (choice.split != 1 && !(has_more_tiles<T> && choice.split == 2 && splits)) return false;
   if (is_middle && !has_more_tiles<T>) return false;
   if (choice.tile == MatmulTile::turns_128x128) return true;
   if constexpr (in_two_steps<Epilogue>) {
-    if (!epilogue.whole_chunks() || choice.tile < MatmulTile::single_128x64) return false;
+    if (choice.tile < MatmulTile::single_128x64) return false;
+    if (!is_whole(n, epilogue)) return choice.split == 1 && (choice.tile == MatmulTile::single_128x64 || choice.tile == MatmulTile::single_128x128);
     return choice.tile < MatmulTile::turns_128x192 || (choice.tile == MatmulTile::turns_128x192 && wide_in_turns<T, Epilogue>());
   } else {
     return false;
@@ -179,23 +186,32 @@ MatmulTile choose_pairs(int64_t m, int64_t n) {
   return best;
 }
 
+/// The choice for a matmul whose chunks are not whole, for which few tiles are compiled. Where a few rows leave much of a tile empty, it still
+/// reads the factors less often than small tiles do.
+template <class T>
+MatmulChoice choose_ragged(int64_t m, int64_t n, int64_t k) {
+  if (fill_pairs<T>(m, n)) return {MatmulTile::turns_128x128};
+  const int64_t tiles = divide_up(m, SingleTile<64>::rows) * divide_up(n, SingleTile<64>::columns);
+  if (2 * tiles <= device_attribute(cudaDevAttrMultiProcessorCount)) return {};
+  return cheapest_single<T>(m, n, k, [](MatmulTile tile) { return tile != MatmulTile::single_128x96; }).choice;
+}
+
 /// The choice for a matmul; no tile where another body is faster.
 template <class T, class Epilogue>
 MatmulChoice choose(int64_t m, int64_t n, int64_t k, const Epilogue& epilogue) {
   const bool many = fill_pairs<T>(m, n);
   if constexpr (in_two_steps<Epilogue>) {
-    if (epilogue.whole_chunks()) {
-      const auto any = [](MatmulTile) { return true; };
-      if (has_more_tiles<T> && is_half_full(m, n, k)) return choose_halves<T>(cheapest_single<T>(m, n, k, any), m, n, k);
-      const MatmulTile single = choose_single<T>(m, n, k);
-      if (single != MatmulTile::none) {
-        return choose_halves<T>(cheapest_single<T>(m, n, k, [&](MatmulTile tile) { return tile == single; }), m, n, k);
-      }
-      if (!many) return {};
-      return {choose_pairs<T, Epilogue, 1>(m, n)};
+    if (!is_whole(n, epilogue)) return choose_ragged<T>(m, n, k);
+    const auto any = [](MatmulTile) { return true; };
+    if (has_more_tiles<T> && is_half_full(m, n, k)) return choose_halves<T>(cheapest_single<T>(m, n, k, any), m, n, k);
+    const MatmulTile single = choose_single<T>(m, n, k);
+    if (single != MatmulTile::none) {
+      return choose_halves<T>(cheapest_single<T>(m, n, k, [&](MatmulTile tile) { return tile == single; }), m, n, k);
     }
+    return {many ? choose_pairs<T, Epilogue, 1>(m, n) : MatmulTile::none};
+  } else {
+    return {many ? MatmulTile::turns_128x128 : MatmulTile::none};
   }
-  return {many ? MatmulTile::turns_128x128 : MatmulTile::none};
 }
 
 }  // namespace wgmma
