@@ -54,7 +54,7 @@ struct Epilogue {
       const float common = (static_cast<float>(product[0][i]) * operands.row_steps) * operands.channels_c4[i];
       y_c4[i] = (common / (1.0f + expf(-common))) * ((static_cast<float>(product[1][i]) * operands.row_steps) * operands.channels2_c4[i]);
     }
-    heddle::store_chunk<VEC, WHOLE>(y, start + column, valid, y_c4);
+    heddle::store_columns<VEC, WHOLE>(y, start + column, valid, y_c4);
   }
   /// What is summed, and what tensor cores multiply.
   using Sum = int;
