@@ -41,7 +41,8 @@ template <class Slots>
 int32_t launch_products_many(const heddle_launch* queue, heddle_error* error, const char* name, int64_t matrices, int64_t m, int64_t n,
                              int64_t k, const Slots& slots, [[maybe_unused]] bool constant) {
   if constexpr (multiplies_by_mma<Slots>) {
-    if (copies_all(slots, k, std::make_integer_sequence<int, Slots::PRODUCTS + 1>())) {
+    using Factors = std::make_integer_sequence<int, Slots::PRODUCTS + 1>;
+    if (copies_all(slots, k, Factors())) {
 #if !defined(HEDDLE_SIMT)
       if constexpr (multiplies_by_wgmma<Slots>) {
         if (matrices == 1 && streams_products(m, n, k, slots)) return launch_products_stream(queue, error, name, m, n, k, slots, constant);
@@ -51,6 +52,8 @@ int32_t launch_products_many(const heddle_launch* queue, heddle_error* error, co
 #endif
       return launch_products_mma(queue, error, name, matrices, m, n, k, slots);
     }
+    constexpr bool by_words = sizeof(typename Slots::Element) == 2 && copies_any<Slots>(Factors());
+    if constexpr (by_words) return launch_products_unaligned(queue, error, name, matrices, m, n, k, slots);
   }
   return launch_products_simple(queue, error, name, matrices, m, n, k, slots);
 }
