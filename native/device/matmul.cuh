@@ -70,9 +70,10 @@ struct Matmul {
     if constexpr (tensor_core_type<T>) {
       if (copies()) {
         const bool constant = constant_b && has_aligned_rows(b, k);
-        return with_aligned_rows(queue, error, name, m, n, k, a, b, [&](const In<T>& own_a, const In<T>& own_b, int64_t own_k) {
-          return run(Matmul{queue, error, name, m, n, own_k, own_a, own_b, epilogue, constant});
-        });
+        const auto run_copies = [&](const In<T>(&factors)[2], int64_t own_k) {
+          return run(Matmul{queue, error, name, m, n, own_k, factors[0], factors[1], epilogue, constant});
+        };
+        return with_aligned_rows(queue, error, name, {m, n}, k, {a, b}, run_copies);
       }
     }
     return run(*this);

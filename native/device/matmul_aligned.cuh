@@ -44,6 +44,10 @@ struct Source {
   int64_t rows, count;
   int first;
 };
+template <class T, int Factors>
+struct Sources {
+  Source<T> of[Factors];
+};
 }  // namespace aligned_rows
 
 /// Sixteen bytes from byte `bytes` of two words on.
@@ -90,10 +94,10 @@ __device__ __forceinline__ Pack<T, aligned_rows::elements<T>> load_word(const al
   return word;
 }
 
-/// Stores the rows of `a`, then those of `b`, of k elements each, as rows of `row_words` words.
-template <class T>
+/// Stores the rows of all sources, one after the other, of k elements each, as rows of `row_words` words.
+template <class T, int Factors>
 __global__ void __launch_bounds__(aligned_rows::threads)
-    align_rows(const int k, const int row_words, const aligned_rows::Source<T> a, const aligned_rows::Source<T> b, const Out<T> to) {
+    align_rows(const int k, const int row_words, const aligned_rows::Sources<T, Factors> sources, const Out<T> to) {
   begin_kernel();
   constexpr int count = aligned_rows::elements<T>;
   const int64_t first = static_cast<int64_t>(blockIdx.x) * (aligned_rows::threads * aligned_rows::words) + threadIdx.x;
@@ -102,11 +106,17 @@ __global__ void __launch_bounds__(aligned_rows::threads)
     const int64_t at = first + i * aligned_rows::threads;
     int64_t row = at;
     const int column = peel(row, row_words) * count;
-    if (row >= a.rows + b.rows) return;
-    const int valid = k - column < count ? k - column : count;
-    Pack<T, count> word = {};
-    if (valid > 0) word = row < a.rows ? load_word(a, row * k + column, valid) : load_word(b, (row - a.rows) * k + column, valid);
-    to.template set_pack<count>(at * count, word);
+    HEDDLE_UNROLL
+    for (int which = 0; which < Factors; ++which) {
+      const aligned_rows::Source<T>& source = sources.of[which];
+      if (row >= 0 && row < source.rows) {
+        const int valid = k - column < count ? k - column : count;
+        Pack<T, count> word = {};
+        if (valid > 0) word = load_word(source, row * k + column, valid);
+        to.template set_pack<count>(at * count, word);
+      }
+      row -= source.rows;
+    }
   }
 }
 
@@ -116,31 +126,42 @@ bool has_aligned_rows(const In<T>& tensor, int64_t k) {
   return k % aligned_rows::elements<T> == 0 && tensor.aligned(0, 16);
 }
 
-/// Enqueues `run(a, b, k)` for m x k and n x k operands with aligned rows that represent these, after the copy of those that are not aligned.
-template <class T, class Run>
-int32_t with_aligned_rows(const heddle_launch* queue, heddle_error* error, const char* name, int64_t m, int64_t n, int64_t k, In<T> a,
-                          In<T> b, Run run) {
+template <class T, int Factors, class Run, int... Which>
+int32_t with_aligned_rows(const heddle_launch* queue, heddle_error* error, const char* name, const int64_t (&rows)[Factors], int64_t k,
+                          const In<T> (&factors)[Factors], Run run, std::integer_sequence<int, Which...>) {
   constexpr int count = aligned_rows::elements<T>;
-  const bool copies_a = !has_aligned_rows(a, k), copies_b = !has_aligned_rows(b, k);
   const int64_t stored = k % count == 0 ? k : steps_of<T>(k) * step_elements<T>, row_words = stored / count;
-  const int64_t a_rows = copies_a ? m : 0, b_rows = copies_b ? n : 0;
+  int64_t copied[Factors], before[Factors], all = 0;
+  for (int which = 0; which < Factors; ++which) {
+    copied[which] = has_aligned_rows(factors[which], k) ? 0 : rows[which];
+    before[which] = all;
+    all += copied[which];
+  }
   constexpr int64_t floats_of_word = 16 / sizeof(float), of_block = aligned_rows::threads * aligned_rows::words;
-  const Count words = (Count(a_rows) + b_rows) * row_words, floats = words * floats_of_word;
+  const Count words = Count(all) * row_words, floats = words * floats_of_word;
   if (floats.is_overflow() || stored > INT32_MAX || words.value / of_block >= INT32_MAX) {
-    return fail(error, HEDDLE_INVALID, "kernel %s: operands of %lld x %lld and %lld x %lld elements are too large for a launch", name,
-                static_cast<long long>(m), static_cast<long long>(k), static_cast<long long>(n), static_cast<long long>(k));
+    return fail(error, HEDDLE_INVALID, "kernel %s: %lld rows of %lld elements are too many for a launch", name, static_cast<long long>(all),
+                static_cast<long long>(k));
   }
   const Scratch scratch(queue, error, name, floats.value);
   if (scratch.status != HEDDLE_OK) return scratch.status;
-  const aligned_rows::Source<T> sources[] = {{a, a_rows, m * k, aligned_rows::first_aligned(a)},
-                                             {b, b_rows, n * k, aligned_rows::first_aligned(b)}};
+  const aligned_rows::Sources<T, Factors> sources = {
+      {{factors[Which], copied[Which], rows[Which] * k, aligned_rows::first_aligned(factors[Which])}...}};
   const LaunchConfig config{name, dim3(static_cast<unsigned int>((words.value + of_block - 1) / of_block)), dim3(aligned_rows::threads),
                             0, Sync::none, true};
-  const int32_t status = launch(queue, error, config, align_rows<T>, static_cast<int>(k), static_cast<int>(row_words), sources[0],
-                                sources[1], scratch.template out_as<T>());
+  const int32_t status = launch(queue, error, config, align_rows<T, Factors>, static_cast<int>(k), static_cast<int>(row_words), sources,
+                                scratch.template out_as<T>());
   if (status != HEDDLE_OK) return status;
   const In<T> copies = scratch.template in_as<T>();
-  return run(copies_a ? copies : a, copies_b ? tensor_from(copies, a_rows * stored) : b, stored);
+  return run({copied[Which] > 0 ? tensor_from(copies, before[Which] * stored) : factors[Which]...}, stored);
+}
+
+/// Enqueues `run(factors, k)` for factors of these numbers of rows, with aligned rows that represent these, after the copy of those that are
+/// not aligned.
+template <class T, int Factors, class Run>
+int32_t with_aligned_rows(const heddle_launch* queue, heddle_error* error, const char* name, const int64_t (&rows)[Factors], int64_t k,
+                          const In<T> (&factors)[Factors], Run run) {
+  return with_aligned_rows(queue, error, name, rows, k, factors, run, std::make_integer_sequence<int, Factors>());
 }
 
 }  // namespace heddle

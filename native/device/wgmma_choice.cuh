@@ -186,14 +186,33 @@ MatmulTile choose_pairs(int64_t m, int64_t n) {
   return best;
 }
 
-/// The choice for a matmul whose chunks are not whole, for which few tiles are compiled. Where a few rows leave much of a tile empty, it still
-/// reads the factors less often than small tiles do.
+/// True if a row of a step lies in two lines of the L2 cache, so that a step reads twice as many.
+template <class T>
+bool crosses_lines(int64_t k) {
+  return k % box_columns<T> != 0;
+}
+
+/// The choice for a matmul whose chunks are not whole, for which few tiles are compiled: the one of least cost in cycles, as in cost_of().
+/// Where a few rows leave much of a tile empty, it still reads the factors less often than small tiles do. A block's last epilogue takes as
+/// long as its columns of the output per warpgroup. From timing the three tiles for 100 to 6,000 rows and columns on an H200.
 template <class T>
 MatmulChoice choose_ragged(int64_t m, int64_t n, int64_t k) {
-  if (fill_pairs<T>(m, n)) return {MatmulTile::turns_128x128};
-  const int64_t tiles = divide_up(m, SingleTile<64>::rows) * divide_up(n, SingleTile<64>::columns);
-  if (2 * tiles <= device_attribute(cudaDevAttrMultiProcessorCount)) return {};
-  return cheapest_single<T>(m, n, k, [](MatmulTile tile) { return tile != MatmulTile::single_128x96; }).choice;
+  const int64_t at_once = device_attribute(cudaDevAttrMultiProcessorCount), steps = divide_up(k, box_columns<T>);
+  const int64_t narrow = divide_up(m, 128) * divide_up(n, 64), square = divide_up(m, 128) * divide_up(n, 128);
+  if (2 * narrow <= at_once) return {};
+  const int64_t lines = crosses_lines<T>(k) ? 2 : 1, own_bytes_a_cycle = lines == 2 ? 50 : 72;
+  constexpr int64_t bytes_a_cycle = 46, products_a_cycle = 32, around_narrow = 2500, around_square = 5500, around_pair = 19000;
+  const auto step_of = [&](int64_t columns, int64_t rows_read, int64_t blocks, int64_t own_bytes) {
+    const int64_t read = rows_read * box_row_bytes * lines;
+    return std::max({128 * columns / products_a_cycle, read / own_bytes, read * std::min(blocks, at_once) / (bytes_a_cycle * at_once)});
+  };
+  const int64_t by_narrow = divide_up(narrow, at_once) * (steps * step_of(64, 192, narrow, own_bytes_a_cycle) + around_narrow);
+  const int64_t by_square = divide_up(square, at_once) * (steps * step_of(128, 256, square, own_bytes_a_cycle) + around_square);
+  // Pairs read half of their columns, and multicast them.
+  const int64_t pairs = divide_up(m, 256) * divide_up(n, 128);
+  const int64_t by_pairs = divide_up(pairs, pairs_at_once()) * steps * step_of(128, 192, 2 * pairs, INT32_MAX) + around_pair;
+  if (by_pairs <= by_narrow && by_pairs <= by_square) return {MatmulTile::turns_128x128};
+  return {by_narrow <= by_square ? MatmulTile::single_128x64 : MatmulTile::single_128x128};
 }
 
 /// The choice for a matmul; no tile where another body is faster.
@@ -206,9 +225,14 @@ MatmulChoice choose(int64_t m, int64_t n, int64_t k, const Epilogue& epilogue) {
     if (has_more_tiles<T> && is_half_full(m, n, k)) return choose_halves<T>(cheapest_single<T>(m, n, k, any), m, n, k);
     const MatmulTile single = choose_single<T>(m, n, k);
     if (single != MatmulTile::none) {
-      return choose_halves<T>(cheapest_single<T>(m, n, k, [&](MatmulTile tile) { return tile == single; }), m, n, k);
+      const MatmulChoice choice = choose_halves<T>(cheapest_single<T>(m, n, k, [&](MatmulTile tile) { return tile == single; }), m, n, k);
+      // Where reads take twice as long, pairs win by reading less, from 250 rows on.
+      const bool pairs_win = has_more_tiles<T> && crosses_lines<T>(k) && choice.split == 1;
+      return pairs_win && rounds<WgmmaTile<128, false>>(m, n, pairs_at_once()) == 1 ? MatmulChoice{MatmulTile::pair_128x128} : choice;
     }
-    return {many ? choose_pairs<T, Epilogue, 1>(m, n) : MatmulTile::none};
+    // Two rounds of single tiles, or small tiles, cost more than a pair whose lower tile is partly empty.
+    const bool is_crowded = has_more_tiles<T> && m > 256 && divide_up(m, 128) * divide_up(n, 128) > device_attribute(cudaDevAttrMultiProcessorCount);
+    return {many || is_crowded ? choose_pairs<T, Epilogue, 1>(m, n) : MatmulTile::none};
   } else {
     return {many ? MatmulTile::turns_128x128 : MatmulTile::none};
   }

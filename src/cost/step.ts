@@ -107,7 +107,7 @@ function kernelCost(graph: Graph, node: NodeOf<'op'>, derived: Kernel | Template
     return rowsCost(kernelParts(derived, types, sizesOf(graph, node, derived, pricing), deviceOf(pricing)))
   }
   const sizes = sizesOf(graph, node, derived, pricing)
-  const { reads, flops, ...arithmetic } = work(derived, sizes)
+  const { reads, flops, ...arithmetic } = work(derived, sizes, pricing.dtype)
   const stored = storedOf(derived, sizes)
   let [bytesRead, bytesWritten] = [0, 0]
   for (const { name, access } of derived.tensors) {
@@ -161,7 +161,7 @@ interface Work extends Arithmetic {
   readonly flops: number
 }
 
-function work(kernel: TemplateKernel, sizes: Sizes): Work {
+function work(kernel: TemplateKernel, sizes: Sizes, dtype: DType): Work {
   switch (kernel.kind) {
     case 'attention': {
       const { batch, heads, queries, headDim } = attentionExtents(kernel, sizes)
@@ -181,7 +181,7 @@ function work(kernel: TemplateKernel, sizes: Sizes): Work {
       const flops = 2 * matrices * (m ?? 0) * (n ?? 0) * (k ?? 0)
       const isInteger = sumsIntegers(kernel)
       const byWarps = !isInteger && (kernel.products.length > 2 || kernel.products.some(({ b }) => b.prologue !== undefined))
-      return { reads, flops, computed: computedWork(kernel, sizes), isInteger, byWarps }
+      return { reads, flops, computed: computedWork(kernel, sizes, dtype), isInteger, byWarps }
     }
   }
 }
