@@ -226,7 +226,7 @@ MatmulChoice choose(int64_t m, int64_t n, int64_t k, const Epilogue& epilogue) {
     const MatmulTile single = choose_single<T>(m, n, k);
     if (single != MatmulTile::none) {
       const MatmulChoice choice = choose_halves<T>(cheapest_single<T>(m, n, k, [&](MatmulTile tile) { return tile == single; }), m, n, k);
-      // Where reads take twice as long, pairs win by reading less, from 250 rows on.
+      // Pairs win from 250 rows on if reads take twice as long: they read less.
       const bool pairs_win = has_more_tiles<T> && crosses_lines<T>(k) && choice.split == 1;
       return pairs_win && rounds<WgmmaTile<128, false>>(m, n, pairs_at_once()) == 1 ? MatmulChoice{MatmulTile::pair_128x128} : choice;
     }
