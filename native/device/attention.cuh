@@ -81,7 +81,7 @@ bool in_words(const AttentionExtents& extents, const In<T>& query, const In<T>& 
          (computes_value<Slots> || value.aligned(0, word));
 }
 
-#if !defined(HEDDLE_SIMT)
+#if defined(HEDDLE_HOPPER)
 /// True if attention_pipelined, on the devices that have it, is faster than attention_tiles: measured on an H200 with 12 and 16 heads. It
 /// gains from many keys per query where the tiles use warpgroups as well, which is for heads of 64 elements. It also gains from enough
 /// blocks for most multiprocessors, since its own have more query rows. For heads larger than 128 it always wins. A block has a
@@ -118,7 +118,7 @@ int32_t launch_attention(const heddle_launch* launch, heddle_error* error, const
                                                                                         value, out, slots);
     };
     if (in_words(extents, query, key, value, out, slots)) {
-#if !defined(HEDDLE_SIMT)
+#if defined(HEDDLE_HOPPER)
       if constexpr (!computes_query<Slots> && !computes_key<Slots> && !computes_value<Slots>) {
         const auto pipelined = [&](auto size) {
           return launch_attention_pipelined<decltype(size)::value>(launch, error, name, extents, query, key, value, out, slots);

@@ -93,7 +93,7 @@ __global__ void __launch_bounds__(Shape::threads, Shape::resident)
   // Every thread sees the copies of all. So do matmuls of warpgroups, which read shared memory through another proxy.
   const auto meet_copies = [] {
 #if defined(HEDDLE_HOPPER_CODE)
-    if constexpr (Shape::in_warpgroups) publish_copies();
+    if constexpr (Shape::in_warpgroups) publish_to_products();
 #endif
     __syncthreads();
   };

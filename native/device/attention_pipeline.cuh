@@ -87,28 +87,9 @@ struct PipelinedMemory {
   }
 };
 
-__device__ __forceinline__ void arrive(PhaseBarrier barrier) {
-  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier.address) : "memory");
-}
-
-/// True if the phase with this parity has ended; does not wait.
-__device__ __forceinline__ bool has_ended(PhaseBarrier barrier, uint32_t parity) {
-  uint32_t ended;
-  asm volatile(
-      "{\n"
-      ".reg .pred done;\n"
-      "mbarrier.test_wait.parity.shared::cta.b64 done, [%1], %2;\n"
-      "selp.u32 %0, 1, 0, done;\n"
-      "}\n"
-      : "=r"(ended)
-      : "r"(barrier.address), "r"(parity)
-      : "memory");
-  return ended != 0;
-}
-
 /// Signals that the calling warp has no matmuls in flight that read a tile.
 __device__ __forceinline__ void free_tile(PhaseBarrier empty) {
-  if (threadIdx.x % 32 == 0) arrive(empty);
+  if (threadIdx.x % 32 == 0) empty.arrive();
 }
 
 /// Warpgroups issue the matmuls of a tile in turns, each after the previous one. The first begins, and the last passes no turn on after its
@@ -130,12 +111,24 @@ __device__ __forceinline__ void pass_turn(int group, bool is_last) {
 /// Rows of a tensor that a thread of the producer copies: every 16th, eight elements of each block of 64 columns.
 template <class T>
 struct RowCopier {
+#if defined(HEDDLE_SIMT)
+  In<T> tensor;
+  int64_t from;    // the thread's elements of its next row
+#else
   const T* from;   // the thread's elements of its next row
+#endif
   int64_t step;    // elements from row to row
   int columns;     // elements of a row from the thread's first on
 
+#if defined(HEDDLE_SIMT)
+  RowCopier(const In<T>& tensor, int64_t first, int64_t stride, int width)
+      : tensor(tensor), from(first + own_row() * stride + own_chunk() * 8), step(rows_a_step * stride), columns(width - own_chunk() * 8) {}
+  void copy_16(Shared16 to, int offset, bool valid) const { copy_async_16(to, tensor, from + offset, valid); }
+#else
   __device__ __forceinline__ RowCopier(const In<T>& tensor, int64_t first, int64_t stride, int width)
       : from(tensor.data + first + own_row() * stride + own_chunk() * 8), step(rows_a_step * stride), columns(width - own_chunk() * 8) {}
+  __device__ __forceinline__ void copy_16(Shared16 to, int offset, bool valid) const { copy_async_16(to, In<T>{from}, offset, valid); }
+#endif
 
   static constexpr int rows_a_step = warpgroup_threads / 8;
   static __device__ __forceinline__ int own_row() { return static_cast<int>(threadIdx.x) % warpgroup_threads / 8; }
@@ -148,14 +141,13 @@ struct RowCopier {
     const int row = own_row(), chunk = own_chunk();
     Shared16 to = tile + (static_cast<uint32_t>(row) * Shape::row_bytes + static_cast<uint32_t>(chunk ^ row % 8) * 16);
     valid -= row;
-#pragma unroll 1
+    HEDDLE_ROLLED
     for (int i = 0; i < Rows; i += rows_a_step) {
       HEDDLE_UNROLL
       for (int block = 0; block < Shape::blocks; ++block) {
         // Columns that no matmul reads are not written.
         if (Shape::width - block * 64 < 64 && chunk * 8 >= Shape::width - block * 64) continue;
-        copy_async_16(to + static_cast<uint32_t>(block * Rows) * Shape::row_bytes, In<T>{from}, block * 64,
-                      block * 64 < columns && i < valid);
+        copy_16(to + static_cast<uint32_t>(block * Rows) * Shape::row_bytes, block * 64, block * 64 < columns && i < valid);
       }
       from += step;
       to = to + rows_a_step * Shape::row_bytes;
@@ -178,8 +170,8 @@ __device__ __forceinline__ void fill_rings(const PipelinedWork<Slots, Shape>& wo
                                            const In<T>& key, const In<T>& value, const Slots& slots) {
   uint32_t pending = 0;  // barrier of the copies that are not announced yet
   const auto announce = [&] {
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-    arrive({pending});
+    publish_to_products();
+    PhaseBarrier{pending}.arrive();
   };
   const auto started = [&](PhaseBarrier full) {
     copy_async_commit();
@@ -190,7 +182,7 @@ __device__ __forceinline__ void fill_rings(const PipelinedWork<Slots, Shape>& wo
     pending = full.address;
   };
   const auto make_room = [&](PhaseBarrier empty, uint32_t parity) {
-    if (has_ended(empty, parity)) return;
+    if (empty.has_ended(parity)) return;
     if (pending != 0) {
       copy_async_wait<0>();
       announce();

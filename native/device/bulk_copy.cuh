@@ -38,9 +38,7 @@ class CopyCounter {
   /// Starts the copy of `count` elements from `offset` on. Their size and address must be multiples of 16 bytes.
   template <class T>
   __device__ __forceinline__ void copy(Shared16 to, const In<T>& from, int64_t offset, int count) const {
-    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to.address),
-                 "l"(from.data + offset), "r"(count * static_cast<int>(sizeof(T))), "r"(barrier_.address)
-                 : "memory");
+    copy_contiguous(to, from, offset, count, barrier_);
   }
 
   /// Waits for the end of the phase with this parity, which alternates from 0.

@@ -89,7 +89,7 @@ struct Matmul {
         if (m == 1 || (m <= RowsTile::most_rows && n * k <= small)) return {MatmulTile::rows};
         if (n * k > small) return {MatmulTile::few};
       }
-#if !defined(HEDDLE_SIMT)
+#if defined(HEDDLE_HOPPER)
       if (wgmma::can(m, n, k)) {
         const MatmulChoice large = wgmma::choose<T>(m, n, k, epilogue);
         if (large.tile != MatmulTile::none) return large;
@@ -126,7 +126,7 @@ struct Matmul {
       const bool divides = split == 1 || (device.clusters && split <= std::min(steps, most_parts));
       return roomy && divides && (tile == MatmulTile::mma_64x32 || is_whole<T>(n, k, epilogue));
     }
-#if !defined(HEDDLE_SIMT)
+#if defined(HEDDLE_HOPPER)
     if (tile <= MatmulTile::cluster_64x96) return clusters::exists(choice, steps_of<T>(k)) && clusters::can(m, n, k, epilogue);
     return tile != MatmulTile::none && wgmma::exists<T>(choice, n, epilogue) && wgmma::can(m, n, k);
 #else
@@ -164,11 +164,11 @@ struct Matmul {
           return run_mma(LargeTile());
         case MatmulTile::cluster_64x64:
         case MatmulTile::cluster_64x96:
-#if !defined(HEDDLE_SIMT)
+#if defined(HEDDLE_HOPPER)
           return launch_matmul_cluster(choice, queue, error, name, m, n, k, a, b, epilogue, constant_b);
 #endif
         default:
-#if !defined(HEDDLE_SIMT)
+#if defined(HEDDLE_HOPPER)
           return launch_matmul_wgmma(choice, queue, error, name, m, n, k, a, b, epilogue, constant_b);
 #endif
           break;

@@ -7,7 +7,7 @@
 #include "matmul_cluster_tile.cuh"
 #include "matmul_epilogue.cuh"
 
-#if !defined(HEDDLE_SIMT)
+#if defined(HEDDLE_HOPPER)
 
 namespace heddle {
 

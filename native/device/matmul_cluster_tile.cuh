@@ -8,7 +8,7 @@
 #include "wgmma_narrow.cuh"
 #include "wgmma_right.cuh"
 
-#if !defined(HEDDLE_SIMT)
+#if defined(HEDDLE_HOPPER)
 
 namespace heddle {
 
@@ -72,13 +72,13 @@ __device__ __forceinline__ void fill_stages(const ClusterStages<Tile>& stages, c
   };
   const int first = count < work.stages ? count : work.stages;
   if (!work.constant_b) wait_for_producers();
-#pragma unroll 1
+  HEDDLE_ROLLED
   for (int s = 0; s < first; ++s) start_b(s, s);
   wait_for_producers();
-#pragma unroll 1
+  HEDDLE_ROLLED
   for (int s = 0; s < first; ++s) start_a(s, s);
   uint32_t parity = 0;
-#pragma unroll 1
+  HEDDLE_ROLLED
   for (int s = first, stage = 0; s < count; ++s) {
     stages.empty_of(stage).wait(parity);
     start_b(s, stage);

@@ -44,7 +44,7 @@ int32_t launch_products_many(const heddle_launch* queue, heddle_error* error, co
   if constexpr (multiplies_by_mma<Slots>) {
     using Factors = std::make_integer_sequence<int, Slots::PRODUCTS + 1>;
     if (copies_all(slots, k, Factors())) {
-#if !defined(HEDDLE_SIMT)
+#if defined(HEDDLE_HOPPER)
       if constexpr (multiplies_by_wgmma<Slots>) {
         if (matrices == 1 && streams_products(m, n, k, slots)) return launch_products_stream(queue, error, name, m, n, k, slots, constant);
         const MatmulTile tile = matrices == 1 ? choose_products_wgmma(m, n, k, slots) : MatmulTile::none;

@@ -6,7 +6,7 @@
 #include "wgmma_narrow.cuh"
 #include "wgmma_tile.cuh"
 
-#if !defined(HEDDLE_SIMT)
+#if defined(HEDDLE_HOPPER)
 
 namespace heddle {
 
@@ -92,7 +92,7 @@ __device__ __forceinline__ void fill_stream(const StreamStages<Tile>& stages, co
   const int row = static_cast<int>(cluster_rank()) * (work.a_rows / Tile::cluster), first = min(work.steps, work.stages);
   if (!work.constant_b) wait_for_producers();
   if (lane == 0) {
-#pragma unroll 1
+    HEDDLE_ROLLED
     for (int s = 0; s < first; ++s) start_columns<T>(stages, b_maps, column, s, s, work.n);
   }
   __syncwarp();
@@ -100,10 +100,10 @@ __device__ __forceinline__ void fill_stream(const StreamStages<Tile>& stages, co
   wait_for_cluster();
   wait_for_producers();
   if (lane == 0) {
-#pragma unroll 1
+    HEDDLE_ROLLED
     for (int s = 0; s < first; ++s) start_rows<T>(stages, a_map, row, s, s);
     uint32_t parity = 0;
-#pragma unroll 1
+    HEDDLE_ROLLED
     for (int s = first, stage = 0; s < work.steps; ++s) {
       stages.empty_of(stage).wait(parity);
       start_columns<T>(stages, b_maps, column, s, stage, work.n);

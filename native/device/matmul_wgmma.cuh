@@ -20,7 +20,7 @@
 #include "wgmma_parts.cuh"
 #include "wgmma_single.cuh"
 
-#if !defined(HEDDLE_SIMT)
+#if defined(HEDDLE_HOPPER)
 
 namespace heddle {
 

@@ -5,8 +5,10 @@
 
 #include "kernel.cuh"
 
+#if defined(HEDDLE_HOPPER)
 #if !defined(HEDDLE_SIMT)
 #include <cuda.h>
+#endif
 
 namespace heddle {
 
@@ -18,6 +20,7 @@ constexpr int box_columns = box_row_bytes / static_cast<int>(sizeof(T));
 /// Rows in a group of a permuted map; see permuted_map().
 constexpr int permuted_rows = 32;
 
+#if !defined(HEDDLE_SIMT)
 namespace tensor_maps {
 
 using Encode = CUresult (*)(CUtensorMap*, CUtensorMapDataType, cuuint32_t, void*, const cuuint64_t*, const cuuint64_t*,
@@ -66,6 +69,7 @@ int32_t encode(CUtensorMap* map, heddle_error* error, const char* name, const In
 }
 
 }  // namespace tensor_maps
+#endif
 
 /// Describes a rows x k row-major matrix in boxes of box_rows x 128 bytes. Rows are aligned to 16 bytes.
 template <class T>

@@ -11,7 +11,7 @@
 #include "wgmma_single.cuh"
 #include "wgmma_tile.cuh"
 
-#if !defined(HEDDLE_SIMT)
+#if defined(HEDDLE_HOPPER)
 
 namespace heddle {
 

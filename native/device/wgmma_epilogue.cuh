@@ -6,7 +6,7 @@
 #include "matmul_epilogue.cuh"
 #include "wgmma_tile.cuh"
 
-#if !defined(HEDDLE_SIMT)
+#if defined(HEDDLE_HOPPER)
 
 namespace heddle {
 
@@ -78,7 +78,7 @@ struct ThreadChunks {
   /// `tile_sums`: the result of multiply_tile() or of add_parts_of_k().
   template <class S>
   __device__ __forceinline__ void finish(S (&tile_sums)[Tile::blocks][sums]) {
-#pragma unroll 1
+    HEDDLE_ROLLED
     for (int pass = 1;; ++pass) {
       HEDDLE_UNROLL
       for (int chunk = 0; chunk < count; ++chunk) {

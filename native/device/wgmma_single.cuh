@@ -6,7 +6,7 @@
 #include "matmul_epilogue.cuh"
 #include "wgmma_tile.cuh"
 
-#if !defined(HEDDLE_SIMT)
+#if defined(HEDDLE_HOPPER)
 
 namespace heddle {
 
@@ -138,7 +138,7 @@ struct SingleChunks {
       HEDDLE_UNROLL
       for (int c = 0; c < vec; ++c) values[chunk][c] = sums[chunk / 2 * 16 + c / 2 * 4 + chunk % 2 * 2 + c % 2];
     }
-#pragma unroll 1
+    HEDDLE_ROLLED
     for (int done = 0; done < Tile::chunks; done += batch) {
       HEDDLE_UNROLL
       for (int i = 0; i < batch; ++i) {

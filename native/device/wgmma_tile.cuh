@@ -7,7 +7,7 @@
 #include "wgmma.cuh"
 #include "wgmma_right.cuh"
 
-#if !defined(HEDDLE_SIMT)
+#if defined(HEDDLE_HOPPER)
 
 namespace heddle {
 

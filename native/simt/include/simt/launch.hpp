@@ -106,6 +106,75 @@ inline void run_block(Worker& worker, const Job& job) {
   }
 }
 
+#if defined(HEDDLE_SIMT_HOPPER)
+/// Blocks of a cluster for a chunk of the grid: `first` and workers of their own.
+class ClusterOfWorkers {
+ public:
+  ClusterOfWorkers() = default;
+  ClusterOfWorkers(const ClusterOfWorkers&) = delete;
+  ClusterOfWorkers& operator=(const ClusterOfWorkers&) = delete;
+  ~ClusterOfWorkers() {
+    if (cluster_ == nullptr) return;
+    for (uint32_t i = 0; i < cluster_->count; i++) {
+      cluster_->blocks[i]->cluster = nullptr;
+      if (i > 0) idle_workers.give(cluster_->blocks[i]);
+    }
+    delete cluster_;
+  }
+
+  /// Workers for `count` blocks, prepared like the first; false without memory.
+  bool prepare(Worker* first, uint32_t count) {
+    cluster_ = new (std::nothrow) Cluster;
+    if (cluster_ == nullptr) return false;
+    cluster_->threads = first->threads;
+    for (uint32_t i = 0; i < count; i++) {
+      Worker* const block = i == 0 ? first : idle_workers.take();
+      if (block == nullptr) return false;
+      cluster_->blocks[cluster_->count++] = block;
+      block->kernel = first->kernel, block->sync = first->sync, block->threads = first->threads;
+      block->shared_bytes = first->shared_bytes, block->faulted = false, block->sectors.launch = first->sectors.launch;
+      block->place = first->place;
+      block->cluster = cluster_, block->rank = i;
+    }
+    return cluster_->reserve();
+  }
+
+  /// Runs the cluster whose first block has this number; a fault is left in the first worker.
+  void run(uint64_t first_block, const Job& job) {
+    Worker& first = *cluster_->blocks[0];
+    cluster_->begin();
+    for (uint32_t i = 0; i < cluster_->count; i++) {
+      Worker& block = *cluster_->blocks[i];
+      run_as(&block);
+      block.begin_block(first_block + i);
+      for (Warpgroup* group : cluster_->warpgroups[i]) {
+        if (group != nullptr) group->begin();
+      }
+      if (!block.start_fibers(0, block.threads, job.invoke, job.body)) cluster_->faulty = &block;
+    }
+    if (cluster_->faulty == nullptr) cluster_->run();
+    run_as(&first);
+    if (cluster_->faulty == nullptr) return;
+    if (cluster_->faulty != &first) first.error = cluster_->faulty->error;
+    first.faulted = true;
+  }
+
+ private:
+  Cluster* cluster_ = nullptr;
+};
+
+/// Runs the clusters of a chunk, in which threads of a block meet.
+inline void run_clusters(Worker& worker, const Job& job, uint64_t begin, uint64_t end) {
+  ClusterOfWorkers cluster;
+  const uint32_t size = job.config->cluster;
+  if (!cluster.prepare(&worker, size)) {
+    fail(&worker.error, HEDDLE_MEMORY, "kernel %s: no memory for a cluster of %u blocks", worker.kernel, size);
+    worker.faulted = true;
+  }
+  for (uint64_t i = begin; i < end && !worker.faulted; i += size) cluster.run(ordered(i / size, job.blocks / size) * size, job);
+}
+#endif
+
 inline int32_t run_chunk(void* data, int64_t index, heddle_error* error) {
   const Job& job = *static_cast<const Job*>(data);
   Worker* worker = idle_workers.take();
@@ -121,7 +190,13 @@ inline int32_t run_chunk(void* data, int64_t index, heddle_error* error) {
   blockDim = job.config->block;
   const uint64_t begin = static_cast<uint64_t>(index) * job.chunk;
   const uint64_t end = begin + job.chunk < job.blocks ? begin + job.chunk : job.blocks;
-  for (uint64_t block = begin; block < end && !worker->faulted; block++) {
+#if defined(HEDDLE_SIMT_HOPPER)
+  const bool in_clusters = worker->sync == Sync::block && job.sectors == nullptr;
+  if (in_clusters) run_clusters(*worker, job, begin, end);
+#else
+  constexpr bool in_clusters = false;
+#endif
+  for (uint64_t block = begin; block < end && !in_clusters && !worker->faulted; block++) {
     worker->begin_block(ordered(block, job.blocks));
     if (job.sectors != nullptr) worker->sectors.begin_block();
     run_block(*worker, job);
@@ -144,7 +219,8 @@ __attribute__((noinline)) inline int32_t run_grid(const heddle_launch* launch, h
   // Enough chunks to balance any machine, few enough that a chunk outweighs its hand-over.
   constexpr uint64_t kChunks = 128;
   LaunchSectors sectors;
-  Job job{&config, invoke, body, blocks, (blocks + kChunks - 1) / kChunks, sectors_file == nullptr ? nullptr : &sectors};
+  const uint64_t clusters = blocks / config.cluster;
+  Job job{&config, invoke, body, blocks, (clusters + kChunks - 1) / kChunks * config.cluster, sectors_file == nullptr ? nullptr : &sectors};
   const int64_t chunks = static_cast<int64_t>((blocks + job.chunk - 1) / job.chunk);
   const auto* executor = static_cast<const heddle_simt_executor*>(launch->queue);
   int32_t status = HEDDLE_OK;
@@ -177,9 +253,15 @@ __attribute__((noinline)) inline int32_t check_config(const LaunchConfig& config
     return fail(error, HEDDLE_INVALID, "kernel %s: %u bytes of dynamic shared memory, expected at most %u", config.kernel,
                 config.shared_bytes, kMaxSharedBytes);
   }
+#if defined(HEDDLE_SIMT_HOPPER)
+  if (config.cluster == 0 || config.cluster > Cluster::kMostBlocks || grid.x % config.cluster != 0) {
+    return fail(error, HEDDLE_INVALID, "kernel %s: clusters of %u blocks do not divide %u, or are larger than 8", config.kernel, config.cluster, grid.x);
+  }
+#else
   if (config.cluster != 1) {
     return fail(error, HEDDLE_INVALID, "kernel %s: clusters of %u blocks, this device has none", config.kernel, config.cluster);
   }
+#endif
   if (order == Order::unknown) {
     return fail(error, HEDDLE_INVALID, "HEDDLE_SIMT_ORDER is '%.64s': forward, reverse or shuffle", getenv("HEDDLE_SIMT_ORDER"));
   }

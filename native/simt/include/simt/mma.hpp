@@ -11,9 +11,9 @@
 namespace heddle {
 
 struct Shared16 {
-  uint32_t offset;  // from the start of the block's dynamic shared memory
+  uint32_t address;  // from the start of the block's dynamic shared memory
 
-  Shared16 operator+(uint32_t bytes) const { return {offset + bytes}; }
+  Shared16 operator+(uint32_t bytes) const { return {address + bytes}; }
 };
 
 namespace simt {
@@ -29,22 +29,33 @@ inline Shared16 declare_dynamic() {
   return {0};
 }
 
-enum class Access { read, write };
+enum class Use { read, write };
+
+#if defined(HEDDLE_SIMT_HOPPER)
+/// Checks an access of the running thread against those of the cluster's threads and engines.
+inline void order_in_cluster(uint32_t word, bool writes, Site site);
+#endif
 
 /// The 16 bytes at `place`, after checks of bounds, alignment and races for the running thread.
-inline char* shared_16(Shared16 place, Access access) {
+inline char* shared_16(Shared16 place, Use use, [[maybe_unused]] Site site) {
   Worker& worker = *current;
   const SharedArena::Array* array = worker.dynamic;
-  if (__builtin_expect(array == nullptr || place.offset % 16 != 0 || uint64_t{place.offset} + 16 > array->bytes, 0)) {
-    worker.fault("dynamic shared byte %u is not a place for 16 bytes (%u bytes)", place.offset, worker.shared_bytes);
+  if (__builtin_expect(array == nullptr || place.address % 16 != 0 || uint64_t{place.address} + 16 > array->bytes, 0)) {
+    worker.fault("dynamic shared byte %u is not a place for 16 bytes (%u bytes)", place.address, worker.shared_bytes);
   }
-  Shadow& shadow = array->shadow[place.offset / 16];
-  if (access == Access::read) {
-    AccessOrder(worker).read(shadow, "16-byte word", place.offset / 16);
+#if defined(HEDDLE_SIMT_HOPPER)
+  if (worker.cluster != nullptr) {
+    order_in_cluster(place.address / 16, use == Use::write, site);
+    return array->data + place.address;
+  }
+#endif
+  Shadow& shadow = array->shadow[place.address / 16];
+  if (use == Use::read) {
+    AccessOrder(worker).read(shadow, "16-byte word", place.address / 16);
   } else {
-    AccessOrder(worker).write(shadow, "16-byte word", place.offset / 16);
+    AccessOrder(worker).write(shadow, "16-byte word", place.address / 16);
   }
-  return array->data + place.offset;
+  return array->data + place.address;
 }
 
 /// Meets the whole warp; `operands` begins with the function that serves all lanes.
@@ -89,7 +100,7 @@ inline void serve_load(void* const (&lanes)[kLanes]) {
 template <bool Transposed>
 inline void load_matrix(uint32_t (&r)[4], Shared16 row, Site site) {
   MatrixLoad load = {serve_load<Transposed>, {}, r};
-  memcpy(load.row, shared_16(row, Access::read), sizeof load.row);
+  memcpy(load.row, shared_16(row, Use::read, site), sizeof load.row);
   run_collective(load, site);
 }
 
@@ -170,30 +181,28 @@ inline void load_matrix_x4_transposed(uint32_t (&r)[4], Shared16 row, HEDDLE_SIM
   simt::load_matrix<true>(r, row, {file, line});
 }
 
-#undef HEDDLE_SIMT_HERE
-
 template <class T>
-inline Pack<T, 16 / sizeof(T)> load_shared_16(Shared16 from) {
+inline Pack<T, 16 / sizeof(T)> load_shared_16(Shared16 from, HEDDLE_SIMT_HERE) {
   Pack<T, 16 / sizeof(T)> pack;
-  memcpy(&pack, simt::shared_16(from, simt::Access::read), sizeof pack);
+  memcpy(&pack, simt::shared_16(from, simt::Use::read, {file, line}), sizeof pack);
   return pack;
 }
 
 template <class T, int N>
-inline void store_shared_16(Shared16 to, const Pack<T, N>& pack) {
+inline void store_shared_16(Shared16 to, const Pack<T, N>& pack, HEDDLE_SIMT_HERE) {
   static_assert(sizeof pack == 16, "16 bytes");
-  memcpy(simt::shared_16(to, simt::Access::write), &pack, sizeof pack);
+  memcpy(simt::shared_16(to, simt::Use::write, {file, line}), &pack, sizeof pack);
 }
 
 template <class T>
-inline void copy_async_16(Shared16 to, const In<T>& from, int64_t offset, bool valid) {
+inline void copy_async_16(Shared16 to, const In<T>& from, int64_t offset, bool valid, HEDDLE_SIMT_HERE) {
   simt::Worker& worker = *simt::current;
   constexpr int elements = 16 / static_cast<int>(sizeof(T));
   if (valid) from.buffer().check(offset, elements, sizeof(T), "read");
-  simt::shared_16(to, simt::Access::write);
+  simt::shared_16(to, simt::Use::write, {file, line});
   if (!worker.copies.reserve(worker.threads)) worker.fault("no memory for asynchronous copies");
   const char* const source = valid ? from.buffer().data + offset * static_cast<int64_t>(sizeof(T)) : nullptr;
-  if (!worker.copies.issue(worker.running, to.offset, source)) {
+  if (!worker.copies.issue(worker.running, to.address, source)) {
     worker.fault("more than %u asynchronous copies are under way", simt::AsyncCopies::kMost);
   }
 }
@@ -201,9 +210,9 @@ inline void copy_async_16(Shared16 to, const In<T>& from, int64_t offset, bool v
 inline void copy_async_commit() { simt::current->copies.commit(simt::current->running); }
 
 template <int Pending>
-inline void copy_async_wait() {
-  simt::current->copies.wait(simt::current->running, Pending, [](const simt::AsyncCopy& copy) {
-    char* const to = simt::shared_16({copy.to}, simt::Access::write);
+inline void copy_async_wait(HEDDLE_SIMT_HERE) {
+  simt::current->copies.wait(simt::current->running, Pending, [&](const simt::AsyncCopy& copy) {
+    char* const to = simt::shared_16({copy.to}, simt::Use::write, {file, line});
     if (copy.from == nullptr) {
       memset(to, 0, 16);
     } else {
@@ -211,6 +220,8 @@ inline void copy_async_wait() {
     }
   });
 }
+
+#undef HEDDLE_SIMT_HERE
 
 }  // namespace heddle
 
