@@ -1,5 +1,5 @@
 // Copies of contiguous bytes from global to shared memory by the copy engine of sm_90a, all of them started by one thread, and a counter of
-// their arrival. Elsewhere a copy is complete when it returns, and a waiting thread must have synchronised with the thread that started it.
+// their arrival. Elsewhere, and on the CPU device unless it runs Hopper's main loops, a copy is complete when it returns, and a waiting thread must have synchronised with the thread that started it.
 #ifndef HEDDLE_BULK_COPY_CUH
 #define HEDDLE_BULK_COPY_CUH
 

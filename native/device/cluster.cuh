@@ -1,5 +1,5 @@
-// Thread-block clusters: blocks that run at the same time and write to one another's shared memory. Requires sm_90; on older devices and
-// the CPU device clusters have one block, which exchanges with itself.
+// Thread-block clusters: blocks that run at the same time and write to one another's shared memory. Requires sm_90; on older devices,
+// and on the CPU device unless it runs Hopper's main loops, clusters have one block, which exchanges with itself.
 #ifndef HEDDLE_CLUSTER_CUH
 #define HEDDLE_CLUSTER_CUH
 

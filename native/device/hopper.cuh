@@ -1,6 +1,6 @@
 // Features of Hopper (sm_90a) only, one named wrapper per instruction: barriers that count bytes, tiles that the copy engine (TMA) loads to
-// shared memory, thread-block clusters, registers moved between warpgroups. Included by bodies written for that GPU; elsewhere, and in
-// passes for other architectures, the names do not exist.
+// shared memory, thread-block clusters, registers moved between warpgroups. Included by bodies written for that GPU; in passes
+// for other architectures, and on the CPU device unless HEDDLE_SIMT_HOPPER is defined, the names do not exist. Their CPU twins are in simt/hopper.hpp.
 #ifndef HEDDLE_HOPPER_CUH
 #define HEDDLE_HOPPER_CUH
 

@@ -107,72 +107,8 @@ inline void run_block(Worker& worker, const Job& job) {
 }
 
 #if defined(HEDDLE_SIMT_HOPPER)
-/// Blocks of a cluster for a chunk of the grid: `first` and workers of their own.
-class ClusterOfWorkers {
- public:
-  ClusterOfWorkers() = default;
-  ClusterOfWorkers(const ClusterOfWorkers&) = delete;
-  ClusterOfWorkers& operator=(const ClusterOfWorkers&) = delete;
-  ~ClusterOfWorkers() {
-    if (cluster_ == nullptr) return;
-    for (uint32_t i = 0; i < cluster_->count; i++) {
-      cluster_->blocks[i]->cluster = nullptr;
-      if (i > 0) idle_workers.give(cluster_->blocks[i]);
-    }
-    delete cluster_;
-  }
-
-  /// Workers for `count` blocks, prepared like the first; false without memory.
-  bool prepare(Worker* first, uint32_t count) {
-    cluster_ = new (std::nothrow) Cluster;
-    if (cluster_ == nullptr) return false;
-    cluster_->threads = first->threads;
-    for (uint32_t i = 0; i < count; i++) {
-      Worker* const block = i == 0 ? first : idle_workers.take();
-      if (block == nullptr) return false;
-      cluster_->blocks[cluster_->count++] = block;
-      block->kernel = first->kernel, block->sync = first->sync, block->threads = first->threads;
-      block->shared_bytes = first->shared_bytes, block->faulted = false, block->sectors.launch = first->sectors.launch;
-      block->place = first->place;
-      block->cluster = cluster_, block->rank = i;
-    }
-    return cluster_->reserve();
-  }
-
-  /// Runs the cluster whose first block has this number; a fault is left in the first worker.
-  void run(uint64_t first_block, const Job& job) {
-    Worker& first = *cluster_->blocks[0];
-    cluster_->begin();
-    for (uint32_t i = 0; i < cluster_->count; i++) {
-      Worker& block = *cluster_->blocks[i];
-      run_as(&block);
-      block.begin_block(first_block + i);
-      for (Warpgroup* group : cluster_->warpgroups[i]) {
-        if (group != nullptr) group->begin();
-      }
-      if (!block.start_fibers(0, block.threads, job.invoke, job.body)) cluster_->faulty = &block;
-    }
-    if (cluster_->faulty == nullptr) cluster_->run();
-    run_as(&first);
-    if (cluster_->faulty == nullptr) return;
-    if (cluster_->faulty != &first) first.error = cluster_->faulty->error;
-    first.faulted = true;
-  }
-
- private:
-  Cluster* cluster_ = nullptr;
-};
-
-/// Runs the clusters of a chunk, in which threads of a block meet.
-inline void run_clusters(Worker& worker, const Job& job, uint64_t begin, uint64_t end) {
-  ClusterOfWorkers cluster;
-  const uint32_t size = job.config->cluster;
-  if (!cluster.prepare(&worker, size)) {
-    fail(&worker.error, HEDDLE_MEMORY, "kernel %s: no memory for a cluster of %u blocks", worker.kernel, size);
-    worker.faulted = true;
-  }
-  for (uint64_t i = begin; i < end && !worker.faulted; i += size) cluster.run(ordered(i / size, job.blocks / size) * size, job);
-}
+/// Runs the clusters of a chunk of the grid, in which threads of a block meet. Defined in launch_clusters.hpp.
+inline void run_clusters(Worker& worker, const Job& job, uint64_t begin, uint64_t end);
 #endif
 
 inline int32_t run_chunk(void* data, int64_t index, heddle_error* error) {
@@ -348,5 +284,9 @@ inline int32_t launch(const heddle_launch* launch, heddle_error* error, const La
 }
 
 }  // namespace heddle
+
+#if defined(HEDDLE_SIMT_HOPPER)
+#include "launch_clusters.hpp"
+#endif
 
 #endif
