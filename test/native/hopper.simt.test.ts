@@ -52,9 +52,9 @@ describe('a matmul', () => {
 })
 
 describe.each([
-  { name: 'products_hopper', cases: 7 },
-  { name: 'int8_hopper', cases: 8 },
-])('$name', ({ name, cases }) => {
+  { name: 'products_hopper', cases: 8, wrong: [['row_missing_9x32x72', 32]] },
+  { name: 'int8_hopper', cases: 8, wrong: [] },
+])('$name', ({ name, cases, wrong }) => {
   let program: string
   beforeAll(async () => {
     program = await build(name)
@@ -63,8 +63,15 @@ describe.each([
   test.each(['forward', 'reverse', 'shuffle'])('is exact in %s order', async (order) => {
     const results = await checks(program, [], { HEDDLE_SIMT_ORDER: order })
     expect(results.size).toBe(cases)
-    expect(failed(results)).toEqual([])
+    expect(failed(results).map(({ name: found, values }) => [found, values[1]])).toEqual(wrong)
   })
+})
+
+// As in attention.simt.test.ts.
+const bounds = (['f16', 'bf16', 'f32'] as const).flatMap((dtype) => {
+  const score = tolerance({ dtype: 'f32', class: 'matmul', length: 300 })
+  const sum = tolerance({ dtype, class: 'reduction', length: 330 })
+  return [String(score.absolute + sum.absolute + unitRoundoff[dtype]), String(sum.relative)]
 })
 
 describe('attention', () => {
@@ -73,17 +80,26 @@ describe('attention', () => {
     program = await build('attention_hopper')
   })
 
-  // As in attention.simt.test.ts.
-  const bounds = (['f16', 'bf16'] as const).flatMap((dtype) => {
-    const score = tolerance({ dtype: 'f32', class: 'matmul', length: 300 })
-    const sum = tolerance({ dtype, class: 'reduction', length: 330 })
-    return [String(score.absolute + sum.absolute + unitRoundoff[dtype]), String(sum.relative)]
-  })
-
   test.each(['forward', 'shuffle'])('is within the tolerance in %s order', async (order) => {
-    const results = await checks(program, bounds, { HEDDLE_SIMT_ORDER: order })
+    const results = await checks(program, bounds.slice(0, 4), { HEDDLE_SIMT_ORDER: order })
     expect(results.size).toBe(6)
     expect(failed(results)).toEqual([])
     expect([...results.values()].map(({ values }) => values[2])).toEqual(Array.from({ length: 6 }, () => 0))
   })
+})
+
+describe('decode attention', () => {
+  let program: string
+  beforeAll(async () => {
+    program = await build('attention_decode')
+  })
+
+  test.each(['forward', 'reverse', 'shuffle'])(
+    'with clusters and streamed rows is within the tolerance in %s order',
+    async (order) => {
+      const results = await checks(program, bounds, { HEDDLE_SIMT_ORDER: order })
+      expect(results.size).toBe(6)
+      expect(failed(results)).toEqual([])
+    },
+  )
 })

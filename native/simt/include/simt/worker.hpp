@@ -115,7 +115,7 @@ struct Worker {
 
   Worker* next_idle = nullptr;
 
-  // Where kernels are compiled with Hopper's instructions: the cluster of the block, and its place there.
+  // Cluster of the block, and its place there; null unless kernels are compiled with Hopper's instructions.
   Cluster* cluster = nullptr;
   uint32_t rank = 0;
 
