@@ -27,8 +27,7 @@ __global__ void __launch_bounds__(Team::threads, 1) channel_max_columns(
       heddle::is_aligned<VEC>(x, 0);
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
-    const heddle::ColumnTotals<Team, VEC> totals(shared);
-    totals.announce(heddle::bytes_of_column<heddle::Max<float>>);
+    const heddle::ColumnTotals<Team, VEC, heddle::Max<float>> totals(shared);
     heddle::ColumnSums<heddle::Max<float>, Team, VEC> max_value_sums;
     for (int64_t round = team.first_row(); valid > 0 && round < m; round += Team::round) {
       heddle::Chunk<T, VEC> x_c[Team::loads];
@@ -44,25 +43,16 @@ __global__ void __launch_bounds__(Team::threads, 1) channel_max_columns(
         const int r = static_cast<int>(round) + Team::rows_before(j);
         HEDDLE_UNROLL
         for (int i = 0; i < VEC; ++i) {
-          if (WHOLE ? valid > 0 : i < valid) {
-            max_value_sums.add(j, i, (fabsf(x_c[j][i]) < 3e+38f) ? fabsf(x_c[j][i]) : 3e+38f, r);
-          }
+          if (WHOLE ? valid > 0 : i < valid) max_value_sums.add(j, i, (fabsf(x_c[j][i]) < 3e+38f) ? fabsf(x_c[j][i]) : 3e+38f, r);
         }
       }
     }
-    totals.ready();
-    totals.template send<heddle::Max<float>>(team, 0, max_value_sums);
-    totals.receive();
     float max_value[VEC];
-    totals.template total<heddle::Max<float>>(team, 0, max_value);
-    if (team.stores()) {
-      HEDDLE_UNROLL
-      for (int i = 0; i < VEC; ++i) {
-        if (WHOLE ? valid > 0 : i < valid) {
-          const int c = c0 + i;
-          heddle::write(y, c, max_value[i]);
-        }
-      }
+    totals.combine(team, max_value_sums, max_value);
+    HEDDLE_UNROLL
+    for (int i = 0; i < VEC; ++i) {
+      const int c = c0 + i;
+      if (WHOLE ? valid > 0 : i < valid) if (team.stores()) heddle::write(y, c, max_value[i]);
     }
   };
   if (whole) {

@@ -26,8 +26,7 @@ __global__ void __launch_bounds__(Team::threads, 1) column_sum_columns(
       heddle::is_aligned<VEC>(x, 0);
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
-    const heddle::ColumnTotals<Team, VEC> totals(shared);
-    totals.announce(heddle::bytes_of_column<heddle::Sum<int>>);
+    const heddle::ColumnTotals<Team, VEC, heddle::Sum<int>> totals(shared);
     heddle::ColumnSums<heddle::Sum<int>, Team, VEC> sum_sums;
     for (int64_t round = team.first_row(); valid > 0 && round < m; round += Team::round) {
       heddle::Chunk<int, VEC> x_c[Team::loads];
@@ -43,25 +42,16 @@ __global__ void __launch_bounds__(Team::threads, 1) column_sum_columns(
         const int r = static_cast<int>(round) + Team::rows_before(j);
         HEDDLE_UNROLL
         for (int i = 0; i < VEC; ++i) {
-          if (WHOLE ? valid > 0 : i < valid) {
-            sum_sums.add(j, i, x_c[j][i], r);
-          }
+          if (WHOLE ? valid > 0 : i < valid) sum_sums.add(j, i, x_c[j][i], r);
         }
       }
     }
-    totals.ready();
-    totals.template send<heddle::Sum<int>>(team, 0, sum_sums);
-    totals.receive();
     int sum[VEC];
-    totals.template total<heddle::Sum<int>>(team, 0, sum);
-    if (team.stores()) {
-      HEDDLE_UNROLL
-      for (int i = 0; i < VEC; ++i) {
-        if (WHOLE ? valid > 0 : i < valid) {
-          const int c = c0 + i;
-          heddle::write(y, c, sum[i]);
-        }
-      }
+    totals.combine(team, sum_sums, sum);
+    HEDDLE_UNROLL
+    for (int i = 0; i < VEC; ++i) {
+      const int c = c0 + i;
+      if (WHOLE ? valid > 0 : i < valid) if (team.stores()) heddle::write(y, c, sum[i]);
     }
   };
   if (whole) {

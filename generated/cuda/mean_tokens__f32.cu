@@ -29,8 +29,7 @@ __global__ void __launch_bounds__(Team::threads, 1) mean_tokens_columns(
       heddle::is_aligned<VEC>(x, 0);
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
-    const heddle::ColumnTotals<Team, VEC> totals(shared);
-    totals.announce(heddle::bytes_of_column<heddle::Sum<float>>);
+    const heddle::ColumnTotals<Team, VEC, heddle::Sum<float>> totals(shared);
     heddle::ColumnSums<heddle::Sum<float>, Team, VEC> sum0_sums;
     for (int64_t round = team.first_row(); valid > 0 && round < s; round += Team::round) {
       heddle::Chunk<T, VEC> x_c[Team::loads];
@@ -49,25 +48,16 @@ __global__ void __launch_bounds__(Team::threads, 1) mean_tokens_columns(
         if (!counts[j]) continue;
         HEDDLE_UNROLL
         for (int i = 0; i < VEC; ++i) {
-          if (WHOLE ? valid > 0 : i < valid) {
-            sum0_sums.add(j, i, x_c[j][i], t);
-          }
+          if (WHOLE ? valid > 0 : i < valid) sum0_sums.add(j, i, x_c[j][i], t);
         }
       }
     }
-    totals.ready();
-    totals.template send<heddle::Sum<float>>(team, 0, sum0_sums);
-    totals.receive();
     float sum0[VEC];
-    totals.template total<heddle::Sum<float>>(team, 0, sum0);
-    if (team.stores()) {
-      HEDDLE_UNROLL
-      for (int i = 0; i < VEC; ++i) {
-        if (WHOLE ? valid > 0 : i < valid) {
-          const int c = c0 + i;
-          heddle::write(y, (static_cast<int64_t>(b1) * n) + c, sum0[i] / static_cast<float>(heddle::read(lengths, b1)));
-        }
-      }
+    totals.combine(team, sum0_sums, sum0);
+    HEDDLE_UNROLL
+    for (int i = 0; i < VEC; ++i) {
+      const int c = c0 + i;
+      if (WHOLE ? valid > 0 : i < valid) if (team.stores()) heddle::write(y, (static_cast<int64_t>(b1) * n) + c, sum0[i] / static_cast<float>(heddle::read(lengths, b1)));
     }
   };
   if (whole) {

@@ -94,20 +94,33 @@ template <class Team, int Vec, class... Monoids>
 constexpr uint32_t bytes_of_walk = ClusterExchange::barrier_bytes + Team::blocks * Team::lanes * Vec * bytes_of_column<Monoids...>;
 
 /// The results of one walk over the rows, exchanged among the blocks of a cluster and the threads of a block. Its memory begins at `shared`.
-/// In this order, by all threads: announce() before the walk, ready() after it, send() for each reduction, receive(), total().
-template <class Team, int Vec>
+/// All threads make it before the walk, which announces the exchange, and combine() after it.
+template <class Team, int Vec, class... Monoids>
 class ColumnTotals {
  public:
   __device__ __forceinline__ explicit ColumnTotals(Shared16 shared)
-      : exchange_(shared, Team::blocks), places_(shared + ClusterExchange::barrier_bytes) {}
+      : exchange_(shared, Team::blocks), places_(shared + ClusterExchange::barrier_bytes) {
+    if constexpr (!Team::is_alone) exchange_.announce(bytes_of_column<Monoids...> * columns * Team::blocks);
+  }
 
-  /// `bytes` are those of a column.
-  __device__ __forceinline__ void announce(uint32_t bytes) const {
-    if constexpr (!Team::is_alone) exchange_.announce(bytes * columns * Team::blocks);
-  }
-  __device__ __forceinline__ void ready() const {
+  /// Leaves the results of each reduction for a thread's columns in an array.
+  template <class... Results>
+  __device__ __forceinline__ void combine(Team& team, const ColumnSums<Monoids, Team, Vec>&... sums, Results (&... results)[Vec]) const {
     if constexpr (!Team::is_alone) exchange_.ready();
+    uint32_t before = 0;
+    ((send<Monoids>(team, before, sums), before += bytes_of_column<Monoids>), ...);
+    if constexpr (!Team::is_alone) exchange_.receive();
+    before = 0;
+    ((total<Monoids>(team, before, results), before += bytes_of_column<Monoids>), ...);
   }
+
+ private:
+  static constexpr unsigned int all_lanes = 0xffffffffu;
+  static constexpr int columns = Team::lanes * Vec;
+  /// Columns whose results fill packs of 16 bytes.
+  static constexpr int pack = 4;
+  static constexpr int packs = columns / pack;
+  static_assert(Vec % pack == 0, "chunks are whole packs");
 
   /// Combines what the block's threads have of a reduction and sends it to every block. `before`: bytes a column of the reductions sent
   /// already.
@@ -120,11 +133,6 @@ class ColumnTotals {
     }
   }
 
-  __device__ __forceinline__ void receive() const {
-    if constexpr (!Team::is_alone) exchange_.receive();
-  }
-
-  /// Leaves the results of a thread's columns in `results`.
   template <class Monoid, class T>
   __device__ __forceinline__ void total(const Team& team, uint32_t before, T (&results)[Vec]) const {
     using Value = typename Monoid::Value;
@@ -143,14 +151,6 @@ class ColumnTotals {
     HEDDLE_UNROLL
     for (int i = 0; i < Vec; ++i) results[i] = Monoid::result(totals[i]);
   }
-
- private:
-  static constexpr unsigned int all_lanes = 0xffffffffu;
-  static constexpr int columns = Team::lanes * Vec;
-  /// Columns whose results fill packs of 16 bytes.
-  static constexpr int pack = 4;
-  static constexpr int packs = columns / pack;
-  static_assert(Vec % pack == 0, "chunks are whole packs");
 
   /// A thread's parts one after the other, where it finds them again.
   template <class Monoid>

@@ -117,6 +117,25 @@ __device__ __forceinline__ typename Monoid::Value take_total(const Out<float>& s
   return combine_lanes<Monoid, warp_lanes>(total, 0xffffffffu);
 }
 
+/// Combines the values of all threads of a walk. True where outputs are computed: everywhere if one team walks `Alone`, and otherwise in the
+/// first warp of the last block to end.
+template <bool Alone, class Team, class... Monoids>
+__device__ __forceinline__ bool combine_totals(const Team& team, int part, int parts, const Out<float>& sums, const Out<int>& arrived,
+                                              Accumulator<Monoids>&... all) {
+  ((all.total = total_of(team, all)), ...);
+  if constexpr (Alone) {
+    return true;
+  } else {
+    constexpr int words = words_of_totals<Monoids...>;
+    int64_t place = int64_t{blockIdx.x} * words;
+    ((leave_total(sums, place, all.total), place += words_of_totals<Monoids>), ...);
+    if (!is_last_part(arrived, blockIdx.x / parts, parts)) return false;
+    place = (int64_t{blockIdx.x} - part) * words;
+    ((all.total = take_total<Monoids>(sums, place, parts, words), place += words_of_totals<Monoids>), ...);
+    return true;
+  }
+}
+
 /// Launches the walk over `chunks` chunks of each of `rows` tensors: `brief` if a warp does it, `alone` if one block does, otherwise
 /// `divided`, whose blocks pass on totals of `words` words each.
 template <class... Params, class... Args>

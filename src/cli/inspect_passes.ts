@@ -77,7 +77,7 @@ export async function kernelPasses(kernel: Kernel | TemplateKernel, key?: string
 
 /** Name of a pass over loops, with the way in which lanes walk over rows if there are several. */
 const passName = (pass: string, walk: Walk): string =>
-  walk === 'single' ? pass : `${pass}, rows ${walk === 'kept' ? 'kept' : 'read again'}`
+  walk === 'kept' || walk === 'reread' ? `${pass}, rows ${walk === 'kept' ? 'kept' : 'read again'}` : pass
 
 type PlanPasses = Parameters<typeof import('../fuse/passes.js')['prepareGraph']>
 

@@ -24,8 +24,16 @@ export function bodyWriter(level = 1): CodeBlockWriter {
 /** Contents of a writer, ending with a line end. */
 export const lines = (writer: CodeBlockWriter): string => (writer.getLength() === 0 ? '' : `${writer.toString().trimEnd()}\n`)
 
+/** Writes lines that have their indentation. */
+export function insert(indented: string, writer: CodeBlockWriter): void {
+  const level = writer.getIndentationLevel()
+  writer.setIndentationLevel(0)
+  writer.write(indented)
+  writer.setIndentationLevel(level)
+}
+
 /** Names of the kernel functions in a file. */
-export const functionName = (mapped: MappedKernel, walk: Walk | 'columns' | 'parts' | 'tiled'): string =>
+export const functionName = (mapped: MappedKernel, walk: Walk | 'tiled'): string =>
   `${mapped.instance.kernel.name}_${walk === 'single' ? 'elementwise' : walk}`
 
 /** A kernel function, without its parameters. */

@@ -6,10 +6,8 @@ import { placeUpdates } from '../ir/update.js'
 import { visitKernel } from '../ir/walk.js'
 import { frameOf } from '../loop/kernel_loops.js'
 import { loopsOf } from '../loop/pipeline.js'
-import type { ColumnProgram } from '../schedule/column_program.js'
 import type { ElementwiseProgram, MappedKernel, PieceSteps } from '../schedule/mapped.js'
 import type { Pass } from '../schedule/passes.js'
-import { writeColumns } from './columns.js'
 import type { PassContext } from './context.js'
 import { operandText, type Scope } from './expression.js'
 import { type Body, bodyWriter, functionName, lines, newContext, onlyPass, writeIndices, writePeeled } from './frame.js'
@@ -19,8 +17,8 @@ import { createNames, handleText, type Names, scalarText } from './names.js'
 import { rowBodies } from './row_kernels.js'
 import { render } from './templates.js'
 import { tiledBody } from './tiled.js'
-import { totalBodies } from './total_kernels.js'
 import { structTexts } from './user_monoid.js'
+import { columnBody, totalBody } from './walk_kernels.js'
 
 /** Parameters of a kernel, except the amount of work, which is the first if there is one. */
 export interface Parameters {
@@ -78,19 +76,7 @@ function bodiesOf(mapped: MappedKernel, used: Scope['used']): readonly Body[] {
     case 'columns':
       return [columnBody(mapped, program, used)]
     case 'totals':
-      return totalBodies(mapped, program, used)
-  }
-}
-
-function columnBody(mapped: MappedKernel, program: ColumnProgram, used: Scope['used']): Body {
-  const writers = { frame: bodyWriter(), body: bodyWriter(2) }
-  const condition = writeColumns(mapped, program, used, writers, (writer, names) => writeIndices(mapped, writer, names, used))
-  return {
-    comment: 'A thread reduces VEC neighbouring columns of its rows.',
-    template: 'template <class Team>',
-    bounds: 'Team::threads, 1',
-    name: functionName(mapped, 'columns'),
-    body: lines(writers.frame) + render('whole', { condition, body: lines(writers.body) }),
+      return [totalBody(mapped, program, used)]
   }
 }
 

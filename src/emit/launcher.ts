@@ -5,21 +5,17 @@ import { getOwn } from '../ir/get_own.js'
 import { givenDims } from '../ir/kernel.js'
 import { extentOf, isMerged } from '../ir/row_axis.js'
 import { sizeOf } from '../schedule/access.js'
-import type { ColumnProgram } from '../schedule/column_program.js'
 import { keptRows } from '../schedule/kept_rows.js'
 import type { MappedKernel, RowProgram, Team } from '../schedule/mapped.js'
 import { statementsOf } from '../schedule/passes.js'
-import type { TotalProgram } from '../schedule/totals.js'
-import { sharedText } from './columns.js'
 import { expressionText, type Scope, wideText } from './expression.js'
 import { bodyWriter, functionName, lines, onlyPass } from './frame.js'
 import { workArguments, writeSlots } from './interval.js'
 import type { Parameters } from './kernel.js'
 import { writeElements, writeGenericElements, writeTiles } from './launch_elements.js'
 import { capitalise, conditionText, extentIn, extentText, productText, toCount } from './launch_text.js'
+import { writeColumnLaunch, writeTotalsLaunch } from './launch_walks.js'
 import { argumentText, createNames, scalarText, storageText } from './names.js'
-import { chunksText, computedLengths, wordsText } from './totals.js'
-import { type Own, userMonoidName } from './user_monoids.js'
 
 /** C++ type of a team (native/device/team.cuh). */
 export function teamText(team: Team): string {
@@ -126,29 +122,6 @@ function mergedExtents(mapped: MappedKernel): readonly Expr[] {
   return [...axes, ...loops.filter((length) => length.kind === 'call' && length.fn === 'mul')]
 }
 
-/** Launches the walk over a tensor, by a warp, one block or several. */
-function writeTotalsLaunch(
-  mapped: MappedKernel,
-  program: TotalProgram,
-  args: string,
-  extents: readonly string[],
-  scope: Scope,
-  writer: CodeBlockWriter,
-): void {
-  const kernels = [
-    `${functionName(mapped, 'parts')}<heddle::WalkingWarp, true>`,
-    `${functionName(mapped, 'parts')}<heddle::WalkingBlock, true>`,
-    `${functionName(mapped, 'parts')}<heddle::WalkingBlock, false>`,
-  ]
-  // A computed length may exceed the range of an index.
-  for (const length of computedLengths(program, scope))
-    writer.writeLine(`arguments.at_most(${length}, INT32_MAX, "places of a loop");`)
-  const sizes = `${productText(extents)}, ${chunksText(program, scope)}, ${wordsText(program, ownNames(mapped))}`
-  writer.writeLine(
-    `return heddle::launch_totals(launch, error, arguments, "${mapped.key}", ${sizes}, ${kernels.join(', ')}, ${args});`,
-  )
-}
-
 /** Launches a team per row, by the variant for their number and length. */
 function writeRowLaunch(
   mapped: MappedKernel,
@@ -177,34 +150,6 @@ function writeRowLaunch(
   })
   writer.write(';').newLine()
   writeChoice(mapped, program, scope, writer)
-}
-
-const ownNames = ({ instance }: MappedKernel) => ({ ownName: (own: Own) => userMonoidName(own, instance.kernel) })
-
-/** Launches a column program. Tiles of columns differ in width, and the reduction of their rows differs too: the header chooses. */
-function writeColumnLaunch(
-  mapped: MappedKernel,
-  program: ColumnProgram,
-  args: string,
-  extents: readonly string[],
-  scope: Scope,
-  writer: CodeBlockWriter,
-): void {
-  const columns = expressionText(program.length, scope)
-  writer.write('const auto run = [&](auto team, int64_t tiles) -> int32_t ').inlineBlock(() => {
-    writer.writeLine('using Team = decltype(team);')
-    writer.writeLine(`constexpr uint32_t shared = ${sharedText(program, 'Team', ownNames(mapped))};`)
-    const kernel = `${functionName(mapped, 'columns')}<Team>`
-    writer.writeLine(`return heddle::launch_columns<Team>(launch, error, "${mapped.key}", tiles, shared, ${kernel}, ${args});`)
-  })
-  writer.write(';').newLine()
-  const outer = productText(extents)
-  // There may be few stored rows, such as channels.
-  const stored = program.sequence.find((step) => step.kind === 'stores')
-  const [choose, rows] =
-    stored === undefined ? ['choose_columns', ''] : ['choose_stored_columns', `, ${expressionText(stored.loop.length, scope)}`]
-  const each = program.each === 1 ? '' : `, ${program.each}`
-  writer.writeLine(`return heddle::${choose}<VEC, ${program.parts}${each}>(${outer}, ${columns}${rows}, arguments, run);`)
 }
 
 function writeChoice(mapped: MappedKernel, program: RowProgram, scope: Scope, writer: CodeBlockWriter): void {

@@ -1,12 +1,26 @@
 /** Nodes of the loop IR without a body as lines of CUDA source. */
 import type { Expr, ExprOf } from '../ir/expr.js'
 import { mark } from '../ir/trace.js'
-import type { Access, Accumulate, Accumulator, Combine, Compute, Copy, Let, Loop, Prefetch, Store } from '../loop/ir.js'
+import type {
+  Access,
+  Accumulate,
+  Accumulator,
+  Announce,
+  Combine,
+  Compute,
+  Copy,
+  Exchange,
+  Let,
+  Loop,
+  Prefetch,
+  Store,
+} from '../loop/ir.js'
 import { putLine, sharedLines } from './constructs/shared_row.js'
 import type { PassContext } from './context.js'
-import { expressionText, monoidText, offsetText, operandText, type Scope, tensorOf, wideText } from './expression.js'
+import { expressionText, offsetText, operandText, type Scope, tensorOf, wideText } from './expression.js'
 import { scalarText, storageText } from './names.js'
 import type { Printing } from './printing.js'
+import { functorsText, functorText } from './reductions.js'
 import { beforeStore } from './stored.js'
 import { fieldsText, fieldText } from './user_monoid.js'
 import { isFold } from './user_monoids.js'
@@ -43,6 +57,10 @@ export function leafText(loop: Leaf, printing: Printing): readonly string[] {
       return [accumulateLine(loop, printing)]
     case 'combine':
       return combineLines(loop, printing)
+    case 'announce':
+      return [announceLine(loop, printing)]
+    case 'exchange':
+      return exchangeLines(loop, printing)
     case 'storeChunk': {
       const { access, buffer } = loop
       const call = `heddle::${context.chunkStore ?? 'store_chunk'}<${widthText(access, context)}>`
@@ -83,8 +101,8 @@ const widthText = ({ whole }: Access, { walk, isVersioned }: PassContext): strin
   walk === 'single' && isVersioned !== true ? 'VEC' : `VEC, ${whole ? 'WHOLE' : 'false'}`
 
 /** Offset of the element at loop index `at`. */
-function chunkOffset({ run, start, index, tensor, indices }: Access, at: string, { context, given }: Printing): string {
-  if (run === Number.POSITIVE_INFINITY) return start === undefined ? at : `${given.get(start)} + ${at}`
+function chunkOffset({ run, rows, start, index, tensor, indices }: Access, at: string, { context, given }: Printing): string {
+  if (rows === undefined && run === Number.POSITIVE_INFINITY) return start === undefined ? at : `${given.get(start)} + ${at}`
   const value = (name: string): string => (name === index ? at : context.names.value(name))
   return offsetText(tensor, indices, { ...context, names: { ...context.names, value } })
 }
@@ -118,14 +136,16 @@ export function guardedText(
   return `${expressionText(guard, scope)} ? ${text} : heddle::Chunk<${storageText(tensorOf(load.tensor, scope), scope.names)}, VEC>{}`
 }
 
+/** Source of one chunk. */
+export const chunkText = ({ load, access }: Copy, printing: Printing): string =>
+  `heddle::load_chunk<${widthText(access, printing.context)}>(${printing.context.names.tensor(load.tensor)}, ${chunkOffset(access, printing.first, printing)}, valid)`
+
 /** A load of one chunk. */
 function chunkLine(copy: Copy, printing: Printing): string {
-  const { context, first, given } = printing
-  const { row, load, access, prefetched } = copy
+  const { context, given } = printing
+  const { row, load, prefetched } = copy
   const name = context.names.value(row)
-  const offset = chunkOffset(access, first, printing)
-  const text = `heddle::load_chunk<${widthText(access, context)}>(${context.names.tensor(load.tensor)}, ${offset}, valid)`
-  const guarded = guardedText(copy, text, context)
+  const guarded = guardedText(copy, chunkText(copy, printing), context)
   context.elements.set(row, `${name}[i]`)
   return `const auto ${name} = ${prefetched === undefined ? guarded : `CHUNKS == 1 ? ${given.get(prefetched)}[0] : ${guarded}`};${mark(load)}`
 }
@@ -140,14 +160,15 @@ function computeLine({ row, type, value, shape }: Compute, printing: Printing): 
   return `const ${scalarText[type]} ${name} = ${text};`
 }
 
-/** Declares an accumulator: of a lane, or of the values up to each element, or of a recurrence with its initial values. */
+/** Declares an accumulator: of a lane, of each column of a thread, or of the values up to each element, or of a recurrence with its initial values. */
 function accumulatorLine(accumulator: Accumulator, printing: Printing): string {
-  const { name, of, monoid, type, scan, rows, starts, from } = accumulator
+  const { name, of, monoid, columns, scan, rows, starts, from } = accumulator
   const { context } = printing
-  const wanted = of === undefined ? 'merged_lanes' : `${context.names.value(of)}_lanes`
+  const wanted = `${of === undefined ? 'merged' : context.names.value(of)}_${columns === true ? 'sums' : 'lanes'}`
   const given = declare(name, wanted, printing)
   for (const { row, field } of rows) context.elements.set(row, scannedText(accumulator, field, printing))
-  const functor = typeof monoid === 'string' ? monoidText(monoid, type) : context.ownName(monoid)
+  const functor = functorText(accumulator, context)
+  if (columns === true) return `heddle::ColumnSums<${functor}, Team, VEC> ${given};${mark(...from)}`
   if (!scan) return `heddle::Accumulator<${functor}> ${given};${mark(...from)}`
   if (typeof monoid === 'string' || !isFold(monoid)) return `heddle::Prefix<${functor}, VEC> ${given};${mark(...from)}`
   return `heddle::Carry<${functor}, VEC> ${given}(${fieldsText(starts.map((start) => expressionText(start, context)))});`
@@ -159,9 +180,10 @@ function scannedText({ name, monoid }: Pick<Accumulator, 'name' | 'monoid'>, fie
   return typeof monoid === 'string' ? element : fieldText(monoid, field, element)
 }
 
-function accumulateLine({ into, values }: Accumulate, { context, given, first }: Printing): string {
+function accumulateLine({ into, values }: Accumulate, { context, given, first, row }: Printing): string {
   const texts = values.map((value) => expressionText(value, context))
   const element = typeof into.monoid === 'string' ? texts.join() : fieldsText(texts)
+  if (into.columns === true) return `${given.get(into.name)}.add(j, i, ${element}, ${row});${mark(...values)}`
   return `${given.get(into.name)}.add(${into.scan ? 'i, ' : ''}${element}, ${first} + i);${mark(...values)}`
 }
 
@@ -188,12 +210,58 @@ function combineLines({ accumulator, across, into }: Combine, { context, given }
   ]
 }
 
+/** Shared memory for what a loop over rows leaves, after that of earlier loops. */
+function announceLine({ name, accumulators, before }: Announce, printing: Printing): string {
+  const { context } = printing
+  const bytes = before.map((each) => ` + heddle::bytes_of_walk<Team, VEC, ${functorsText(each.accumulators, context)}>`)
+  const type = `heddle::ColumnTotals<Team, VEC, ${functorsText(accumulators, context)}>`
+  return `const ${type} ${declare(name, 'totals', printing)}(shared${bytes.join('')});${mark(...accumulators.flatMap(({ from }) => from))}`
+}
+
+function exchangeLines({ across, through, parts }: Exchange, printing: Printing): string[] {
+  const { context, given } = printing
+  const { names, elements } = context
+  const places = mark(...parts.flatMap(({ accumulator }) => accumulator.from))
+  const all = parts.map(({ accumulator }) => given.get(accumulator.name))
+  if (across === 'grid') {
+    const results = parts.flatMap(({ accumulator, into }) => {
+      const result = `${functorText(accumulator, context)}::result(${given.get(accumulator.name)}.total)`
+      return into.map(({ name, type }, i) => {
+        const value = typeof accumulator.monoid === 'string' ? result : fieldText(accumulator.monoid, i, result)
+        return `[[maybe_unused]] const ${scalarText[type]} ${names.value(name)} = ${value};${mark(...accumulator.from)}`
+      })
+    })
+    return [
+      `if (!heddle::combine_totals<ALONE>(team, part, parts, sums, arrived, ${all.join(', ')})) return;${places}`,
+      ...results,
+    ]
+  }
+  const arrays = parts.map(({ accumulator: { monoid }, into }) => {
+    const [first] = into
+    if (typeof monoid === 'string' && first !== undefined) {
+      const array = names.value(first.name)
+      elements.set(first.name, `${array}[i]`)
+      return { array, type: scalarText[first.type] }
+    }
+    const array = names.fresh('merged')
+    for (const [i, { name }] of into.entries())
+      if (typeof monoid !== 'string') elements.set(name, fieldText(monoid, i, `${array}[i]`))
+    return { array, type: `heddle::Fields<${into.length}>` }
+  })
+  return [
+    ...arrays.map(({ array, type }) => `${type} ${array}[VEC];${places}`),
+    `${given.get(through ?? '')}.combine(team, ${[...all, ...arrays.map(({ array }) => array)].join(', ')});${places}`,
+  ]
+}
+
 /** A store of one element. */
 function storeLine({ tensor, indices, value, when, by }: Store, context: PassContext): string {
   const { names } = context
   const write = (stored: string): string =>
     `heddle::write(${names.tensor(tensor)}, ${offsetText(tensor, indices, context)}, ${stored});`
-  if (by === 'owner') return `${whenText({ when }, context)}${write(storedText({ tensor, value }, context))}${mark(value)}`
+  const isFirst = by === 'first slot' ? 'if (team.stores()) ' : ''
+  if (by !== 'first lane')
+    return `${isFirst}${whenText({ when }, context)}${write(storedText({ tensor, value }, context))}${mark(value)}`
   const also = when === undefined ? '' : ` && ${operandText(when, context)}`
   return `if (team.lane() == 0${also}) ${write(expressionText(value, context))}`
 }

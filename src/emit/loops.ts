@@ -4,12 +4,13 @@
  */
 import { mark } from '../ir/trace.js'
 import { firstOf, placeOf } from '../loop/chunk_values.js'
-import { type LaneLoop, type Loop, type Search, type VectorLoop, type Version, wholeFlag } from '../loop/ir.js'
+import { type IfExists, type LaneLoop, type Loop, type Search, type VectorLoop, type Version, wholeFlag } from '../loop/ir.js'
 import { passStatementOf } from '../schedule/constructs/index.js'
 import { callText, searchTexts } from './constructs/index.js'
 import type { PassContext } from './context.js'
+import { printDealt } from './dealt_loop.js'
 import { operandText } from './expression.js'
-import { bodyWriter, lines } from './frame.js'
+import { bodyWriter, insert, lines } from './frame.js'
 import { leafText } from './loop_leaf.js'
 import type { Printing } from './printing.js'
 import { render } from './templates.js'
@@ -27,7 +28,8 @@ function print(loops: readonly Loop[], printing: Printing): void {
         printVersion(loop, printing)
         break
       case 'for':
-        if (loop.owner === 'lane') printLanes(loop, printing)
+        if ('loops' in loop) printDealt(loop, printing, print)
+        else if (loop.owner === 'lane') printLanes(loop, printing)
         else printVector(loop, printing)
         break
       default:
@@ -40,7 +42,7 @@ function print(loops: readonly Loop[], printing: Printing): void {
 function linesOf(loop: Loop, printing: Printing): readonly string[] {
   const { context } = printing
   if (loop.kind === 'exists') {
-    const condition = loop.whole ? 'WHOLE || i < valid' : 'i < valid'
+    const condition = existsText(loop, printing)
     const body = loop.body.flatMap((each) => linesOf(each, printing))
     if (body.length === 0) return []
     if (body.length === 1) return [`if (${condition}) ${body[0]}`]
@@ -50,6 +52,12 @@ function linesOf(loop: Loop, printing: Printing): readonly string[] {
   if (loop.kind === 'call') return [callText(loop.stmt, context)]
   if (loop.kind === 'for' || loop.kind === 'version') throw new Error('internal: a loop stands among the elements of a chunk')
   return leafText(loop, printing)
+}
+
+/** A thread of columns may have no chunk, also where all chunks are whole. */
+function existsText({ whole }: IfExists, { context: { walk } }: Printing): string {
+  if (!whole) return 'i < valid'
+  return walk === 'columns' ? 'WHOLE ? valid > 0 : i < valid' : 'WHOLE || i < valid'
 }
 
 function searchLines({ stmt, part }: Search, { context, first, searches }: Printing): readonly string[] {
@@ -71,10 +79,7 @@ function printVersion({ lengths, aligned, multiples, body }: Version, printing: 
   given.set(wholeFlag, 'WHOLE')
   const inner = bodyWriter(2)
   print(body, { ...printing, context: { ...context, writer: inner, isVersioned: true } })
-  const level = writer.getIndentationLevel()
-  writer.setIndentationLevel(0)
-  writer.write(render('whole', { condition: [...tests].join(' &&\n      '), body: lines(inner) }))
-  writer.setIndentationLevel(level)
+  insert(render('whole', { condition: [...tests].join(' &&\n      '), body: lines(inner) }), writer)
 }
 
 function printLanes(loop: LaneLoop, printing: Printing): void {
@@ -92,7 +97,7 @@ function printLanes(loop: LaneLoop, printing: Printing): void {
   given.set(firstOf(index), first)
   given.set(placeOf(index), 'i')
   const body = (): void => print(loop.body, { ...printing, first })
-  if (walk === 'single') {
+  if (walk === 'single' || walk === 'columns') {
     body()
   } else if (walk === 'kept') {
     writer.writeLine('HEDDLE_UNROLL')

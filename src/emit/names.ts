@@ -56,7 +56,7 @@ const intervalFrame = 'interval slot slots'
 const tileFrame = 'Shape Stored at chunk_of_tile column first row tile_column tile_row'
 
 /** Further names in the source around a program of totals. */
-const totalFrame = 'ALONE alone arrived brief chunks divided j joined part parts place round stride sums words'
+const totalFrame = 'ALONE alone arrived at brief chunks divided j joined part parts place round stride sums words'
 
 /** Names of one capital letter (and digits) are reserved for types; others may be a type of the C library or of CUDA. */
 const isTypeName = (name: string): boolean => /^[A-Z][0-9]*$/.test(name)

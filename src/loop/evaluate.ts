@@ -7,6 +7,7 @@ import { evaluateExpr } from '../ir/evaluate.js'
 import type { Expr } from '../ir/expr.js'
 import { firstOf, placeOf } from './chunk_values.js'
 import { combineAccumulator } from './evaluate_combine.js'
+import { exchangeParts, runDealt } from './evaluate_dealt.js'
 import { type Lane, newRegisters, type Row } from './evaluate_lane.js'
 import { collectSearch, finishSearch } from './evaluate_search.js'
 import { type Copy, type LaneLoop, type Loop, type VectorLoop, wholeFlag } from './ir.js'
@@ -14,6 +15,8 @@ import { type Copy, type LaneLoop, type Loop, type VectorLoop, wholeFlag } from 
 /** A team: its lanes, the chunks that each keeps in registers, and the elements of a chunk. */
 export interface Team {
   readonly lanes: number
+  /** Threads that share a chunk of columns. */
+  readonly slots?: number
   readonly chunks: number
   readonly vec: number
 }
@@ -30,7 +33,7 @@ interface Run {
 
 /** @throws internal errors for elements that are missing, computed twice, or stored by a lane that has not computed them */
 export function evaluateLoops(loops: readonly Loop[], row: Row, team: Team): void {
-  const all = Array.from({ length: team.lanes }, (_, id): Lane => {
+  const all = Array.from({ length: team.lanes * (team.slots ?? 1) }, (_, id): Lane => {
     const rows = new Map<string, Value[]>()
     const env = {
       dims: row.dims,
@@ -39,7 +42,7 @@ export function evaluateLoops(loops: readonly Loop[], row: Row, team: Team): voi
       rows,
       tensors: row.tensors,
     }
-    return { id, env, rows, collected: new Map(), first: 0, valid: 0, at: 0 }
+    return { id, env, rows, collected: new Map(), first: 0, valid: 0, at: 0, order: 0 }
   })
   runAll(loops, all, { team, row, all, whole: false, pending: new Map() })
 }
@@ -56,14 +59,17 @@ type Runs<K extends Loop['kind']> = {
 }
 
 /** Nodes that lanes run together. */
-const shared: Runs<'version' | 'for' | 'exists' | 'barrier' | 'combine' | 'search' | 'call'> = {
+const shared: Runs<'version' | 'for' | 'exists' | 'barrier' | 'combine' | 'exchange' | 'search' | 'call'> = {
   version(loop, lanes, run) {
     const whole = loop.lengths.every((length) => isWhole(length, run))
     for (const { env } of lanes) env.values.set(wholeFlag, whole)
     runAll(loop.body, lanes, { ...run, whole })
   },
   for(loop, lanes, run) {
-    if (loop.owner === 'lane') runLanes(loop, lanes, run)
+    if ('loops' in loop) {
+      const team = { ...run.team, vec: loop.step === 'chunk' ? run.team.vec : 1 }
+      runDealt(loop, lanes, team.lanes, team.vec, (of) => runAll(loop.body, of, { ...run, team }))
+    } else if (loop.owner === 'lane') runLanes(loop, lanes, run)
     else runElements(loop, lanes, run)
   },
   exists(loop, lanes, run) {
@@ -77,6 +83,10 @@ const shared: Runs<'version' | 'for' | 'exists' | 'barrier' | 'combine' | 'searc
     if (loop.across === 'vector') return
     together(lanes, run)
     combineAccumulator(loop, run.all)
+  },
+  exchange(loop, lanes, run) {
+    together(lanes, run)
+    exchangeParts(loop, lanes, run.team.vec)
   },
   search(loop, lanes, run) {
     if (loop.part === 'element') for (const lane of lanes) collectSearch(loop.stmt, lane)
@@ -107,6 +117,7 @@ const leaves: {
   accumulator(loop, { collected }) {
     collected.set(loop, [])
   },
+  announce: () => undefined,
   copy,
   prefetch(loop, lane, run) {
     if (run.team.chunks === 1) copy({ ...loop.copy, row: loop.name }, lane, run)
@@ -122,7 +133,7 @@ const leaves: {
   },
   accumulate(loop, lane) {
     known(lane.collected.get(loop.into), loop.into.name).push({
-      at: lane.at,
+      ...(loop.into.columns === true ? { at: lane.order, column: lane.at } : { at: lane.order + lane.at }),
       values: loop.values.map((e) => number(e, lane)),
     })
   },
@@ -135,7 +146,11 @@ const leaves: {
     })
   },
   store(loop, lane, run) {
-    if ((loop.by === 'first lane' && lane.id !== 0) || !holds(loop.when, lane)) return
+    if (
+      lane.id >= { owner: Number.POSITIVE_INFINITY, 'first lane': 1, 'first slot': run.team.lanes }[loop.by] ||
+      !holds(loop.when, lane)
+    )
+      return
     const indices = loop.indices.map((e) => number(e, lane))
     run.row.store(loop.tensor, indices, value(loop.value, lane))
   },
@@ -178,12 +193,13 @@ function runLanes(loop: LaneLoop, lanes: readonly Lane[], run: Run): void {
   if (some === undefined) return
   const length = number(loop.length, some)
   const { vec } = loop.step === 'chunk' ? run.team : { vec: 1 }
-  const rounds = Math.ceil(length / (vec * run.all.length))
+  const { lanes: width } = run.team
+  const rounds = Math.ceil(length / (vec * width))
   if (loop.walk === 'kept' && loop.step === 'chunk' && rounds > run.team.chunks)
     throw new Error(`internal: ${length} elements are too many for ${run.team.chunks} chunks a lane`)
   for (let round = 0; round < rounds; round++) {
     for (const lane of lanes) {
-      lane.first = (round * run.all.length + lane.id) * vec
+      lane.first = (round * width + (lane.id % width)) * vec
       lane.valid = length - lane.first
       lane.env.values.set(firstOf(loop.index), lane.first)
       if (loop.step === 'element') setElement(loop.index, lane.first, lane)
@@ -200,7 +216,8 @@ function setElement(index: string, at: number, lane: Lane): void {
 /** Lanes whose current element exists. @param whole true if all elements of the row are claimed to exist */
 function existing(lanes: readonly Lane[], whole: boolean): readonly Lane[] {
   const found = lanes.filter(({ at, first, valid }) => at < first + valid)
-  if (whole && found.length < lanes.length) throw new Error('internal: an element that does not exist is computed in a whole row')
+  if (whole && found.length < lanes.filter(({ valid }) => valid > 0).length)
+    throw new Error('internal: an element that does not exist is computed in a whole row')
   return found
 }
 

@@ -16,7 +16,16 @@ export function elementsOf(key: Accumulator | object, lanes: readonly Lane[]): r
   return sorted
 }
 
-export function combineAccumulator({ accumulator, into }: Combine, lanes: readonly Lane[]): void {
+/** Totals of a column, by fields. @throws internal error if a row is collected twice */
+export function totalOf(accumulator: Accumulator, lanes: readonly Lane[], column: number): Fields {
+  const all = lanes.flatMap(({ collected }) => collected.get(accumulator) ?? []).filter((each) => each.column === column)
+  const sorted = all.toSorted((a, b) => a.at - b.at)
+  for (const [i, { at }] of sorted.entries())
+    if (at === sorted[i + 1]?.at) throw new Error(`internal: row ${at} of column ${column} is collected twice`)
+  return prefixesOf(accumulator, sorted, lanes).at(-1) ?? []
+}
+
+export function combineAccumulator({ accumulator, into }: Pick<Combine, 'accumulator' | 'into'>, lanes: readonly Lane[]): void {
   const elements = elementsOf(accumulator, lanes)
   const prefixes = prefixesOf(accumulator, elements, lanes)
   if (accumulator.scan) {

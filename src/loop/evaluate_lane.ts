@@ -6,7 +6,10 @@ import type { Accumulator, Search } from './ir.js'
 
 /** An element that a lane has collected. */
 export interface Collected {
+  /** Its place among those that are combined. */
   readonly at: number
+  /** Its column, if each column has an accumulator of its own. */
+  readonly column?: number
   readonly values: readonly number[]
 }
 
@@ -32,6 +35,8 @@ export interface Lane {
   first: number
   valid: number
   at: number
+  /** Row of the current iteration of slots, or elements before the innermost loop of a grid. */
+  order: number
 }
 
 /** Registers for elements by their index in the row. Those beyond its end hold anything. */

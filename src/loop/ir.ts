@@ -3,17 +3,21 @@
  * combinations in them. `lower` makes it of the steps of a schedule, the passes in src/loop/passes place loads and checks, and emission prints it.
  *
  * All threads of a row's team run it together. A scalar is one per thread. A loop owned by lanes divides the chunks of a row among them, a loop
- * owned by vectors runs over the elements of a chunk, and all lanes meet where something is combined across them.
+ * owned by vectors runs over the elements of a chunk, and all lanes meet where something is combined across them. A loop owned by slots divides rows
+ * among the threads that share a chunk of columns, and a loop owned by the grid divides the chunks of a tensor among blocks.
  */
 import type { ScalarType } from '../ir/dtype.js'
 import type { Expr, ExprOf } from '../ir/expr.js'
 import type { StmtOf } from '../ir/kernel.js'
 import type { UserMonoid } from '../ir/user_monoid.js'
 import type { UserRecurrence } from '../ir/user_recurrence.js'
-import type { FoldedState, PassStmt, SharedRow, Threshold } from '../schedule/normal.js'
+import type { Loop as Counted, FoldedState, PassStmt, SharedRow, Threshold } from '../schedule/normal.js'
 
-/** Way in which lanes share the chunks of a row: all at once, kept in registers; one after the other; or a single chunk per thread. */
-export type Walk = 'kept' | 'reread' | 'single'
+/**
+ * Way in which threads share the chunks of a row: all at once, kept in registers; one after the other; a single chunk per thread; a chunk of columns
+ * for several threads, which divide the rows; or parts of a tensor for each block.
+ */
+export type Walk = 'kept' | 'reread' | 'single' | 'columns' | 'parts'
 
 /** Elements that a register value has: one, those of a chunk, or those of all chunks of a lane. */
 export type Shape = 'element' | 'chunk' | 'row'
@@ -30,6 +34,8 @@ export interface Access {
   readonly run: number
   /** Name of the offset of the row's first element, if the row is one run that does not start at element 0. */
   readonly start?: string
+  /** Set in loops over rows, whose offset is computed at the access: `packed` if each row begins where the one before ends. */
+  readonly rows?: 'packed' | 'apart'
   /** True if every chunk is full and aligned in the fast version of the row. */
   readonly whole: boolean
 }
@@ -46,6 +52,22 @@ export interface LaneLoop {
   readonly together: boolean
   /** True if a few iterations are unrolled, so that their loads are in flight together. */
   readonly unrolled: boolean
+  readonly body: readonly Loop[]
+}
+
+/**
+ * Iterations divided among threads: rows among the slots of a chunk of columns, or the chunks of a tensor among the threads of a grid. The chunks that
+ * a thread loads in a few iterations are in flight together.
+ */
+export interface DealtLoop {
+  readonly kind: 'for'
+  readonly owner: 'slot' | 'grid'
+  /** Outermost first. The chunks of a grid lie along the last. */
+  readonly loops: readonly Counted[]
+  readonly step: 'chunk' | 'element'
+  /** Condition of an iteration, the same for the elements of its chunk. */
+  readonly when?: Expr
+  /** Loads of chunks come first. */
   readonly body: readonly Loop[]
 }
 
@@ -148,6 +170,8 @@ export interface Accumulator {
   readonly monoid: Monoid
   readonly type: ScalarType
   readonly scan: boolean
+  /** Set if each element of a thread's chunk, a column, has one. */
+  readonly columns?: true
   /** Rows of a scan, with the fields that they store. */
   readonly rows: readonly { readonly row: string; readonly field: number }[]
   /** Initial values of a recurrence. */
@@ -170,6 +194,24 @@ export interface Combine {
   readonly into: readonly { readonly name: string; readonly type: ScalarType }[]
 }
 
+/** Memory for the results of a loop over rows. The blocks of a cluster announce before the loop that they will exchange results. */
+export interface Announce {
+  readonly kind: 'announce'
+  readonly name: string
+  readonly accumulators: readonly Accumulator[]
+  /** Those of earlier loops, whose memory comes first. */
+  readonly before: readonly Announce[]
+}
+
+/** Combination of the accumulators of a loop across the threads that divide it. After one across the grid, the last block alone goes on. */
+export interface Exchange {
+  readonly kind: 'exchange'
+  readonly across: 'slot' | 'grid'
+  /** Name of the announced memory, across slots. */
+  readonly through?: string
+  readonly parts: readonly Pick<Combine, 'accumulator' | 'into'>[]
+}
+
 export interface StoreChunk {
   readonly kind: 'storeChunk'
   readonly access: Access
@@ -178,14 +220,14 @@ export interface StoreChunk {
   readonly from: readonly Expr[]
 }
 
-/** A store of one element: by the lane that computes it, or by the first lane of the row. */
+/** A store of one element: by the lane that computes it, by the first lane of the row, or by the first slot of a chunk of columns. */
 export interface Store {
   readonly kind: 'store'
   readonly tensor: string
   readonly indices: readonly Expr[]
   readonly value: Expr
   readonly when?: Expr
-  readonly by: 'owner' | 'first lane'
+  readonly by: 'owner' | 'first lane' | 'first slot'
 }
 
 /** Statements for elements that exist. In the fast version of a row all do. */
@@ -246,6 +288,7 @@ export interface Version {
 
 export type Loop =
   | LaneLoop
+  | DealtLoop
   | VectorLoop
   | Let
   | Offset
@@ -257,6 +300,8 @@ export type Loop =
   | Accumulator
   | Accumulate
   | Combine
+  | Announce
+  | Exchange
   | StoreChunk
   | Store
   | IfExists

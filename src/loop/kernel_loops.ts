@@ -1,8 +1,7 @@
-/** Loops of a mapped kernel: of each way in which lanes walk over its rows. Columns and totals, and programs inside matmuls, are no loops of rows. */
+/** Loops of a mapped kernel: of each way in which threads walk over its rows. Programs inside matmuls are lowered where they are written. */
 import type { MappedKernel } from '../schedule/mapped.js'
-import type { Step } from '../schedule/passes.js'
 import type { Loop, Walk } from './ir.js'
-import { loopPasses, loopsOf } from './pipeline.js'
+import { type Lowered, loopPasses, loopsOf } from './pipeline.js'
 import type { Frame } from './state.js'
 
 /** Frame of a kernel's rows. */
@@ -30,10 +29,11 @@ export function widthsOf({ generic, vec, program }: Pick<MappedKernel, 'generic'
   return [...new Set([vec, ...tuned.map((variant) => variant.vec ?? vec)])]
 }
 
-/** Steps of a kernel by the ways in which lanes walk over its rows, as far as variants use them. */
-export function walksOf({ program }: Pick<MappedKernel, 'program'>): readonly (readonly [Walk, readonly Step[]])[] {
+/** Programs of a kernel by the ways in which threads walk over its rows, as far as variants use them. */
+export function walksOf({ program }: Pick<MappedKernel, 'program'>): readonly (readonly [Walk, Lowered])[] {
   if (program.kind === 'elementwise') return [['single', program.steps]]
-  if (program.kind !== 'rows') return []
+  if (program.kind === 'columns') return [['columns', program]]
+  if (program.kind === 'totals') return [['parts', program]]
   const kept = program.variants.some(({ chunks }) => chunks !== undefined)
   const reread = program.variants.some(({ chunks }) => chunks === undefined)
   return [...(kept ? [['kept', program.kept] as const] : []), ...(reread ? [['reread', program.reread] as const] : [])]
@@ -41,6 +41,6 @@ export function walksOf({ program }: Pick<MappedKernel, 'program'>): readonly (r
 
 /** Calls `see` with the loops of a kernel after each pass. */
 export function eachPass(mapped: MappedKernel, see: (walk: Walk, pass: string, loops: readonly Loop[]) => void): void {
-  for (const [walk, steps] of walksOf(mapped))
-    loopsOf(steps, frameOf(mapped, walk), loopPasses, (pass, loops) => see(walk, pass, loops))
+  for (const [walk, given] of walksOf(mapped))
+    loopsOf(given, frameOf(mapped, walk), loopPasses, (pass, loops) => see(walk, pass, loops))
 }

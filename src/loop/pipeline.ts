@@ -1,26 +1,34 @@
 /** The passes of the loop IR, in order. `heddle inspect --passes` shows what each of them makes. */
+import type { ColumnProgram } from '../schedule/column_program.js'
 import type { Step } from '../schedule/passes.js'
+import type { TotalProgram } from '../schedule/totals.js'
 import { type Access, eachLoop, type Loop } from './ir.js'
 import { lowerSteps } from './lower.js'
+import { lowerWalks } from './lower_walks.js'
 import { divideChunks } from './passes/divide_chunks.js'
 import { placeLoads } from './passes/place_loads.js'
 import { unroll } from './passes/unroll.js'
-import { version, withoutChecks } from './passes/version.js'
+import { version, versionWalks, withoutChecks } from './passes/version.js'
 import { type Frame, newState } from './state.js'
 import { verifyLoops } from './verify.js'
 
+/** What is lowered: the steps of a row, or a program whose rows are divided too. */
+export type Lowered = readonly Step[] | ColumnProgram | TotalProgram
+
 /** Passes, by the name that `inspect` shows. A test replaces each by a faulty one. */
 export const loopPasses = {
-  lower: (steps: readonly Step[], frame: Frame): readonly Loop[] => lowerSteps(steps, newState(frame)),
-  version: (loops: readonly Loop[], _: Frame): readonly Loop[] => version(loops),
+  lower: (given: Lowered, frame: Frame): readonly Loop[] =>
+    'kind' in given ? lowerWalks(given) : lowerSteps(given, newState(frame)),
+  version: (loops: readonly Loop[], { walk }: Frame): readonly Loop[] =>
+    walk === 'columns' || walk === 'parts' ? versionWalks(loops) : version(loops),
   divideChunks: (loops: readonly Loop[], { widths }: Frame): readonly Loop[] => divideChunks(loops, widths),
   placeLoads: (loops: readonly Loop[], frame: Frame): readonly Loop[] => placeLoads(loops, frame),
   unroll: (loops: readonly Loop[], _: Frame): readonly Loop[] => unroll(loops),
 } as const
 
-/** Loops of the steps of a row. @param see receives the loops after each pass */
+/** Loops of a program. @param see receives the loops after each pass */
 export function loopsOf(
-  steps: readonly Step[],
+  given: Lowered,
   frame: Frame,
   passes: typeof loopPasses = loopPasses,
   see: (pass: string, loops: readonly Loop[]) => void = () => undefined,
@@ -30,10 +38,11 @@ export function loopsOf(
     see(pass, loops)
     return loops
   }
-  let loops = seen('lowering to loops', passes.lower(steps, frame))
+  let loops = seen('lowering to loops', passes.lower(given, frame))
   if (frame.walk === 'single')
     return frame.isWhole === true && loadsSeveral(loops) ? seen('versioning', passes.version(loops, frame)) : loops
   loops = seen('versioning', passes.version(loops, frame))
+  if (frame.walk === 'columns' || frame.walk === 'parts') return loops
   loops = seen('dividing chunks', passes.divideChunks(loops, frame))
   if (frame.walk === 'kept') return seen('placing loads', passes.placeLoads(loops, frame))
   return seen('unrolling', passes.unroll(loops, frame))

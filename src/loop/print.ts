@@ -2,7 +2,7 @@
 
 import type { Expr } from '../ir/expr.js'
 import { printExpr } from '../ir/print.js'
-import type { Access, Accumulator, Copy, LaneLoop, Loop } from './ir.js'
+import type { Access, Accumulator, Copy, DealtLoop, LaneLoop, Loop } from './ir.js'
 
 /** Loops as text, two spaces of indent per level. */
 export const printLoops = (loops: readonly Loop[], indent = ''): string =>
@@ -16,7 +16,8 @@ const checks = ({ whole }: Access): string => (whole ? ', unchecked' : '')
 function lineOf(loop: Loop): string {
   switch (loop.kind) {
     case 'for':
-      return loop.owner === 'lane' ? laneText(loop) : `for ${loop.index} in chunk: vector`
+      if (loop.owner === 'vector') return `for ${loop.index} in chunk: vector`
+      return loop.owner === 'lane' ? laneText(loop) : dealtText(loop)
     case 'let':
       return `let ${loop.name}: ${loop.type} = ${printExpr(loop.value)}${loop.ofChunk === undefined ? '' : ' (once per chunk)'}`
     case 'offset':
@@ -32,12 +33,19 @@ function lineOf(loop: Loop): string {
     case 'fill':
       return `${loop.buffer} = ${printExpr(loop.value)}${when(loop.when)}`
     case 'accumulator':
-      return `${loop.scan ? 'scan' : 'accumulator'} ${accumulatorName(loop)}: ${typeof loop.monoid === 'string' ? loop.monoid : 'of the op'}`
+      return `${loop.columns === true ? 'columns of ' : ''}${loop.scan ? 'scan' : 'accumulator'} ${accumulatorName(loop)}: ${typeof loop.monoid === 'string' ? loop.monoid : 'of the op'}`
     case 'accumulate':
       return `${accumulatorName(loop.into)} += ${loop.values.map(printExpr).join(', ')}`
     case 'combine': {
       const into = loop.into.map(({ name }) => name).join(', ')
       return `${into === '' ? '' : `let ${into} = `}combine ${accumulatorName(loop.accumulator)} across ${loop.across}`
+    }
+    case 'announce':
+      return `announce the exchange of ${loop.accumulators.map(accumulatorName).join(', ')}`
+    case 'exchange': {
+      const into = loop.parts.flatMap((part) => part.into.map(({ name }) => name)).join(', ')
+      const across = loop.across === 'slot' ? 'slots, for each column' : 'the grid, by its last block'
+      return `let ${into} = combine ${loop.parts.map(({ accumulator }) => accumulatorName(accumulator)).join(', ')} across ${across}`
     }
     case 'storeChunk':
       return `store chunk ${place(loop.access)} = ${loop.buffer}${when(loop.when)}${checks(loop.access)}`
@@ -69,8 +77,17 @@ function laneText({ index, length, step, walk, together, unrolled }: LaneLoop): 
     kept: 'all in registers',
     reread: unrolled ? 'a few unrolled' : 'one after the other',
     single: 'one a thread',
+    columns: 'one for threads that divide its rows',
+    parts: 'one after the other',
   }[walk]
   return `for ${index} < ${printExpr(length)}: lanes, ${step === 'element' ? 'one element each' : `chunks of VEC, ${rounds}`}${together ? ', all meet' : ''}`
+}
+
+function dealtText({ owner, loops, step, when: condition }: DealtLoop): string {
+  const all = loops.map(({ index, length }) => `${index} < ${printExpr(length)}`).join(', ')
+  const by =
+    owner === 'slot' ? 'slots, some rows at once' : `the grid, some ${step === 'chunk' ? 'chunks of VEC' : 'elements'} at once`
+  return `for ${all}: ${by}${when(condition)}`
 }
 
 function copyText({ row, load, access, shape, guard, prefetched }: Copy): string {

@@ -1,7 +1,8 @@
 /**
  * Verifier of the loop IR, run after each pass. Names are declared once, and before they are read. Elements are computed by loops over vectors, and
  * those that may not exist are neither stored nor accumulated. Lanes meet only where all of them pass. An accumulator is combined once across the
- * elements of each chunk and once across lanes, after its loop. Accesses without checks stand in the version for whole rows, which tests them.
+ * elements of each chunk and once across lanes, after its loop. Those of a loop that several threads of a column or blocks divide are exchanged once,
+ * outside of it. Accesses without checks stand in the version for whole rows, which tests them.
  */
 
 import type { Expr } from '../ir/expr.js'
@@ -9,7 +10,17 @@ import { visit } from '../ir/walk.js'
 import { passStatementOf } from '../schedule/constructs/index.js'
 import { firstOf, placeOf } from './chunk_values.js'
 import { publishedBy } from './constructs.js'
-import { type Access, bodyOf, eachLoop, type LaneLoop, type Loop, type Version, wholeFlag } from './ir.js'
+import {
+  type Access,
+  type Accumulator,
+  bodyOf,
+  type DealtLoop,
+  eachLoop,
+  type LaneLoop,
+  type Loop,
+  type Version,
+  wholeFlag,
+} from './ir.js'
 import { isMultiple } from './passes/version.js'
 import { placesOf, valuesOf } from './walk.js'
 
@@ -18,6 +29,8 @@ interface Inside {
   /** Names that can be read. */
   readonly names: Set<string>
   readonly lanes?: LaneLoop
+  /** The loop that slots or the grid divide. */
+  readonly dealt?: DealtLoop
   readonly vector: boolean
   readonly exists: boolean
   readonly version?: Version
@@ -44,22 +57,28 @@ function verifyBody(loops: readonly Loop[], inside: Inside): void {
     verifyPlace(loop, inside)
     const names = loop.kind === 'exists' ? inside.names : new Set(inside.names)
     if (loop.kind === 'version') names.add(wholeFlag)
-    if (loop.kind === 'for') {
-      names.add(loop.index)
-      if (loop.owner === 'lane') names.add(firstOf(loop.index))
-      else names.add(placeOf(loop.index))
-    }
+    if (loop.kind === 'for') for (const name of namesOfLoop(loop)) names.add(name)
     verifyBody(bodyOf(loop), {
       ...inside,
       names,
       ...(loop.kind === 'for' && loop.owner === 'lane' ? { lanes: loop } : {}),
+      ...(isDealt(loop) ? { dealt: loop } : {}),
       ...(loop.kind === 'version' ? { version: loop } : {}),
-      vector: inside.vector || (loop.kind === 'for' && (loop.owner === 'vector' || loop.step === 'element')),
+      vector:
+        inside.vector || (loop.kind === 'for' && (loop.owner === 'vector' || (loop.owner === 'lane' && loop.step === 'element'))),
       exists:
-        inside.exists || loop.kind === 'exists' || (loop.kind === 'for' && loop.owner === 'lane' && loop.step === 'element'),
+        inside.exists || loop.kind === 'exists' || (loop.kind === 'for' && loop.owner !== 'vector' && loop.step === 'element'),
     })
     for (const name of definedBy(loop)) inside.names.add(name)
   }
+}
+
+const isDealt = (loop: Loop): loop is DealtLoop => 'loops' in loop
+
+/** Names that can be read in a loop. */
+function namesOfLoop(loop: Extract<Loop, { readonly kind: 'for' }>): readonly string[] {
+  if ('loops' in loop) return loop.loops.map(({ index }) => index)
+  return [loop.index, loop.owner === 'lane' ? firstOf(loop.index) : placeOf(loop.index)]
 }
 
 /** Names that can be read after a node. */
@@ -69,6 +88,7 @@ function definedBy(loop: Loop): readonly string[] {
     case 'offset':
     case 'prefetch':
     case 'buffer':
+    case 'announce':
       return [loop.name]
     case 'accumulator':
       return [loop.name, ...loop.rows.map(({ row }) => row)]
@@ -77,6 +97,8 @@ function definedBy(loop: Loop): readonly string[] {
       return [loop.row]
     case 'combine':
       return loop.into.map(({ name }) => name)
+    case 'exchange':
+      return loop.parts.flatMap(({ into }) => into.map(({ name }) => name))
     case 'barrier':
       return loop.publishes
     case 'search':
@@ -99,7 +121,7 @@ function verifyReads(loop: Loop, { names, fail }: Inside): void {
       if (node.kind === 'element' && !names.has(node.row)) fail(`an element of ${node.row} is read before it is computed`)
     })
   }
-  const used = 'access' in loop ? [loop.access.start] : []
+  const used = 'access' in loop ? [loop.access.start] : loop.kind === 'exchange' ? [loop.through] : []
   const others = loop.kind === 'accumulate' ? [loop.into.name] : loop.kind === 'fill' ? [loop.buffer] : []
   const prefetched = loop.kind === 'copy' ? [loop.prefetched] : []
   for (const name of [...used, ...others, ...prefetched])
@@ -107,14 +129,14 @@ function verifyReads(loop: Loop, { names, fail }: Inside): void {
 }
 
 function verifyPlace(loop: Loop, inside: Inside): void {
-  const { lanes, vector, exists, fail } = inside
+  const { lanes, dealt, vector, exists, fail } = inside
   const meets = isMeeting(loop)
-  if (meets && (vector || (lanes !== undefined && !lanes.together))) fail('lanes meet where not all of them pass')
+  if (meets && (vector || dealt !== undefined || (lanes !== undefined && !lanes.together)))
+    fail('lanes meet where not all of them pass')
   if ('access' in loop) verifyAccess(loop.access, inside)
   switch (loop.kind) {
     case 'for':
-      if (loop.owner === 'lane' ? lanes !== undefined : lanes === undefined || vector)
-        fail(`a loop of ${loop.owner}s stands in another`)
+      if (!mayStand(loop, inside)) fail(`a loop of ${loop.owner}s stands in another`)
       return
     case 'compute':
     case 'fill':
@@ -123,28 +145,51 @@ function verifyPlace(loop: Loop, inside: Inside): void {
     case 'accumulate':
     case 'put':
       if (!vector || !exists) fail('an element that may not exist is collected')
+      if (loop.kind === 'accumulate' && loop.into.columns === true && dealt?.owner !== 'slot')
+        fail('a column collects what all of its threads have')
       return
     case 'store':
-      if (loop.by === 'owner' ? !vector || !exists : lanes !== undefined)
-        fail(`an element of ${loop.tensor} is stored by the wrong lanes`)
+      if (!isStoredOnce(loop.by, inside)) fail(`an element of ${loop.tensor} is stored by the wrong lanes`)
       return
     case 'storeChunk':
-      if (lanes === undefined || vector) fail(`a chunk of ${loop.access.tensor} is stored outside of a loop over chunks`)
+      if (!hasChunks(inside) || vector) fail(`a chunk of ${loop.access.tensor} is stored outside of a loop over chunks`)
       return
     case 'copy':
-      if (vector || (loop.shape === 'row') !== (lanes === undefined)) fail(`${loop.row} is loaded at the wrong place`)
+      if (vector || (loop.shape === 'chunk') !== hasChunks(inside)) fail(`${loop.row} is loaded at the wrong place`)
       return
     case 'exists':
-      if (loop.whole && (inside.version === undefined || lanes?.together === true))
+      if (loop.whole && (inside.version === undefined || meetsInChunks(lanes)))
         fail('elements of a row that may have a tail are not checked')
       return
     default:
   }
 }
 
+/** True for a loop whose iterations are not divided again by those who run it. Rows are divided among the slots of a chunk of columns. */
+function mayStand({ owner }: Extract<Loop, { readonly kind: 'for' }>, { lanes, dealt, vector }: Inside): boolean {
+  if (vector || (dealt !== undefined && owner !== 'vector')) return false
+  if (owner === 'vector') return lanes !== undefined || dealt !== undefined
+  return owner === 'slot' ? lanes?.walk === 'columns' : lanes === undefined
+}
+
+/** True where a thread has a chunk that no other thread has. */
+const hasChunks = ({ lanes, dealt }: Inside): boolean =>
+  dealt === undefined ? lanes !== undefined && lanes.walk !== 'columns' : dealt.step === 'chunk'
+
+function isStoredOnce(by: 'owner' | 'first lane' | 'first slot', { lanes, dealt, vector, exists }: Inside): boolean {
+  if (by === 'first lane') return lanes === undefined && dealt === undefined
+  const isElement = vector && exists
+  return isElement && (by === 'owner') === (dealt !== undefined || lanes?.walk !== 'columns')
+}
+
+/** True if lanes that have no chunk run a loop too. Those of columns check that they have one. */
+const meetsInChunks = (lanes: LaneLoop | undefined): boolean => lanes?.together === true && lanes.walk !== 'columns'
+
 /** True if all lanes of the row must reach a node together. */
 const isMeeting = (loop: Loop): boolean =>
   loop.kind === 'barrier' ||
+  loop.kind === 'announce' ||
+  loop.kind === 'exchange' ||
   loop.kind === 'call' ||
   (loop.kind === 'combine' && loop.across === 'lane') ||
   (loop.kind === 'search' &&
@@ -153,7 +198,7 @@ const isMeeting = (loop: Loop): boolean =>
 function verifyAccess(access: Access, { version, fail, lanes }: Inside): void {
   if (!access.whole) return
   const isTested = version?.aligned.some(({ tensor, start }) => tensor === access.tensor && start === access.start) === true
-  if (!isTested || lanes?.together === true) fail(`a chunk of ${access.tensor} is accessed without a check`)
+  if (!isTested || meetsInChunks(lanes)) fail(`a chunk of ${access.tensor} is accessed without a check`)
 }
 
 function verifyDeclarations(loops: readonly Loop[], fail: Inside['fail']): void {
@@ -180,17 +225,20 @@ function verifyMultiples(loops: readonly Loop[], fail: Inside['fail']): void {
   })
 }
 
-/** Checks that reductions are combined once across the elements of every chunk, and once across lanes. */
+/** Checks that reductions are combined once across the elements of every chunk, unless each element has one, and once across lanes. */
 function verifyCombines(loops: readonly Loop[], fail: Inside['fail']): void {
-  const counts = new Map<string, { vector: number; lane: number; of: string | undefined; scan: boolean }>()
+  const counts = new Map<string, { vector: number; lane: number; of: string | undefined; vectors: 0 | 1 }>()
+  const count = ({ name }: Accumulator, across: 'vector' | 'lane'): void => {
+    const known = counts.get(name) ?? fail('an accumulator is combined before it is declared')
+    known[across]++
+  }
   eachLoop(loops, (loop) => {
-    if (loop.kind === 'accumulator') counts.set(loop.name, { vector: 0, lane: 0, of: loop.of, scan: loop.scan })
-    if (loop.kind === 'combine') {
-      const count = counts.get(loop.accumulator.name) ?? fail('an accumulator is combined before it is declared')
-      count[loop.across]++
-    }
+    if (loop.kind === 'accumulator')
+      counts.set(loop.name, { vector: 0, lane: 0, of: loop.of, vectors: loop.scan || loop.columns === true ? 0 : 1 })
+    if (loop.kind === 'combine') count(loop.accumulator, loop.across)
+    if (loop.kind === 'exchange') for (const { accumulator } of loop.parts) count(accumulator, 'lane')
   })
-  for (const { vector, lane, of, scan } of counts.values())
-    if (lane !== 1 || vector !== (scan ? 0 : 1))
+  for (const { vector, lane, of, vectors } of counts.values())
+    if (lane !== 1 || vector !== vectors)
       fail(`${of ?? 'a reduction'} is combined ${lane} times across lanes and ${vector} times across elements`)
 }

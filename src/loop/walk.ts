@@ -48,7 +48,8 @@ export function placesOf(loop: Loop): readonly Expr[] {
     case 'call':
       return rowStatementOf(loop.stmt).places(loop.stmt)
     case 'for':
-      return loop.owner === 'lane' ? [loop.length] : []
+      if (loop.owner === 'vector') return []
+      return loop.owner === 'lane' ? [loop.length] : [...loop.loops.map(({ length }) => length), ...some(loop.when)]
     case 'version':
       return some(...loop.lengths)
     default:

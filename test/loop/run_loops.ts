@@ -34,7 +34,7 @@ export interface Difference {
 export function differences(
   instance: Instance,
   dims: Readonly<Record<string, number>>,
-  { lanes, vec }: { readonly lanes: number; readonly vec: number },
+  { lanes, vec, slots = 1 }: { readonly lanes: number; readonly vec: number; readonly slots?: number },
   passes: Partial<Passes> = {},
 ): Difference[] {
   const { kernel } = instance
@@ -47,10 +47,10 @@ export function differences(
   const tensors: Record<string, HostTensor> = Object.fromEntries(inputs)
   const wanted = evaluateKernel(kernel, tensors, dims)
   const longest = Math.max(...Object.values(dims).map((a) => a * 2))
-  return walksOf(mapped).flatMap(([walk, steps]) => {
+  return walksOf(mapped).flatMap(([walk, given]) => {
     const seen: [string, readonly Loop[]][] = []
     loopsOf(
-      steps,
+      given,
       { ...frameOf(mapped, walk), widths: [vec] },
       { ...loopPasses, ...passes },
       (pass, loops) => void seen.push([pass, loops]),
@@ -58,7 +58,7 @@ export function differences(
     const team =
       walk === 'single'
         ? { lanes: Math.ceil(longest / vec), chunks: 1, vec }
-        : { lanes, vec, chunks: Math.ceil(longest / (lanes * vec)) }
+        : { lanes, vec, chunks: Math.ceil(longest / (lanes * vec)), ...(walk === 'columns' ? { slots } : {}) }
     return seen.flatMap(([pass, loops]): Difference[] => {
       const found = evaluateByLoops(mapped, loops, { tensors, dims }, team)
       const place = Object.entries(wanted).flatMap(([name, { data }]) => {

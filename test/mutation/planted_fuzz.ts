@@ -10,10 +10,10 @@ export const fuzzFaults: readonly PlantedFault[] = [
   {
     id: 'fuzz-column-index',
     kind,
-    file: 'src/emit/columns.ts',
-    find: 'first} + i;`)',
-    replacement: 'first};`)',
-    wrong: 'All columns of a thread read what the first of them reads, where their index is part of a value.',
+    file: 'src/emit/loops.ts',
+    find: 'printing.first} + i;`)',
+    replacement: 'printing.first};`)',
+    wrong: 'All elements of a chunk read what the first of them reads, where their index is part of a value.',
     tests,
   },
   {

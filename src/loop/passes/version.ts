@@ -51,6 +51,23 @@ export function isMultiple(offset: Expr, length: Expr): boolean {
   return offset.fn === 'mul' && offset.args.some((part) => sameExpr(part, length) || isMultiple(part, length))
 }
 
+/**
+ * Versions of programs whose rows are divided. One test covers all of them: chunks are full and aligned if the number of columns is a multiple of
+ * the width, and the first element of every tensor of packed rows is aligned.
+ */
+export function versionWalks(loops: readonly Loop[]): readonly Loop[] {
+  const first = loops.findIndex(({ kind }) => kind !== 'let')
+  const after = loops.slice(first)
+  const lengths = after.flatMap((loop) => {
+    if (loop.kind !== 'for' || loop.owner === 'vector' || loop.step === 'element') return []
+    return loop.owner === 'lane' ? [loop.length] : loop.loops.slice(-1).map(({ length }) => length)
+  })
+  if (lengths.length === 0) return loops
+  const isPacked = ({ rows }: Access): boolean => rows === 'packed'
+  const body = mapLoops(after, (node) => unchecked(node, isPacked))
+  return [...loops.slice(0, first), { kind: 'version', lengths, aligned: accessesOf(after).filter(isPacked), multiples: new Set(), body }]
+}
+
 /** A loop of a row, after what is declared and loaded for it. */
 interface Segment {
   readonly nodes: readonly Loop[]
@@ -100,14 +117,13 @@ function accessesOf(loops: readonly Loop[]): readonly Access[] {
   return accesses
 }
 
+/** A node without checks of its access, if `covers` accepts it, or of its elements. */
+function unchecked(node: Loop, covers: (access: Access) => boolean): readonly Loop[] {
+  if (node.kind === 'copy' || node.kind === 'storeChunk')
+    return [{ ...node, access: { ...node.access, whole: covers(node.access) } }]
+  return [node.kind === 'exists' ? { ...node, whole: true } : node]
+}
+
 /** The loops, without checks of the accesses that `covers` accepts and of elements, as far as loops have a version for whole rows. */
 export const withoutChecks = (loops: readonly Loop[], covers: (access: Access) => boolean): readonly Loop[] =>
-  segmentsOf(loops).flatMap(({ nodes, loop }) =>
-    isVersioned(loop)
-      ? mapLoops(nodes, (node) => {
-          if (node.kind === 'copy' || node.kind === 'storeChunk')
-            return [{ ...node, access: { ...node.access, whole: covers(node.access) } }]
-          return [node.kind === 'exists' ? { ...node, whole: true } : node]
-        })
-      : nodes,
-  )
+  segmentsOf(loops).flatMap(({ nodes, loop }) => (isVersioned(loop) ? mapLoops(nodes, (node) => unchecked(node, covers)) : nodes))
