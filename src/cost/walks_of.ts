@@ -1,8 +1,7 @@
 /** Walks of each kind of mapped program: elements, rows, columns and totals. Blocks are those that the launchers make (src/emit, native/device). */
-import type { ColumnProgram, ColumnStep } from '../schedule/column_program.js'
+import { type ColumnProgram, type DealtStep, type TotalProgram, walkOf } from '../schedule/dealt_program.js'
 import { intervalIn, type MappedKernel } from '../schedule/mapped.js'
 import type { Reduced } from '../schedule/reduction.js'
-import type { TotalProgram } from '../schedule/totals.js'
 import { reducing, teamInstructions } from './combining.js'
 import { elementWalks } from './element_walks.js'
 import { countedAxis, countedLoop, iterations } from './extents.js'
@@ -63,7 +62,7 @@ function columnWalks(
 /** Multiprocessors for which a launcher chooses tiles: of an H200. */
 const usualMultiprocessors = 132
 
-function columnWalk(step: ColumnStep, around: readonly Counted[], order: readonly Counted[], vec: number, sizes: Sizes): Walk {
+function columnWalk(step: DealtStep, around: readonly Counted[], order: readonly Counted[], vec: number, sizes: Sizes): Walk {
   const axes = new Set(around.map(({ index }) => index))
   const base = {
     axes,
@@ -82,8 +81,8 @@ function columnWalk(step: ColumnStep, around: readonly Counted[], order: readonl
     const { tensor, indices, value } = step
     return { ...base, loops: around, values: [value], stores: [{ tensor, indices, vec: 1 }] }
   }
-  const loop = countedLoop(step.loop, sizes)
-  const walk = { ...base, loops: [...around, loop], serial: [loop.index], reads: chunksOf(step.loads, vec) }
+  const own = step.loops.map((loop) => countedLoop(loop, sizes))
+  const walk = { ...base, loops: [...around, ...own], serial: own.map(({ index }) => index), reads: chunksOf(step.loads, vec) }
   if (step.kind === 'pass')
     return {
       ...walk,
@@ -101,12 +100,8 @@ const totalRounds = 8
 const fewChunks = 512
 const mostParts = 1024
 
-function totalWalks(
-  { vec }: MappedKernel,
-  { loops, before, loads, totals, after }: TotalProgram,
-  outer: readonly Counted[],
-  sizes: Sizes,
-): Walks {
+function totalWalks({ vec }: MappedKernel, program: TotalProgram, outer: readonly Counted[], sizes: Sizes): Walks {
+  const { loops, loads, reductions } = walkOf(program)
   const own = loops.map((loop) => countedLoop(loop, sizes))
   const around = [...[...own].reverse(), ...[...outer].reverse()]
   const walk: Walk = {
@@ -117,12 +112,12 @@ function totalWalks(
     vec,
     serial: [],
     reads: chunksOf(loads, vec),
-    values: totals.flatMap(({ values }) => values),
+    values: reductions.flatMap(({ values }) => values),
     stores: [],
-    extra: combined(totals),
+    extra: combined(reductions),
     isAwaited: true,
   }
-  const scalars = [...before, ...after]
+  const scalars = program.sequence.flatMap((step) => (step.kind === 'let' || step.kind === 'store' ? [step] : []))
   const rest: Walk = {
     ...walk,
     loops: outer,
@@ -130,8 +125,8 @@ function totalWalks(
     vec: 1,
     reads: [],
     values: scalars.map(({ value }) => value),
-    stores: after.flatMap((s) => (s.kind === 'store' ? [{ tensor: s.tensor, indices: s.indices, vec: 1 }] : [])),
-    extra: teamInstructions * totals.length * totalThreads,
+    stores: scalars.flatMap((s) => (s.kind === 'store' ? [{ tensor: s.tensor, indices: s.indices, vec: 1 }] : [])),
+    extra: teamInstructions * reductions.length * totalThreads,
     isAwaited: false,
   }
   const chunks = product(own) / vec

@@ -1,9 +1,8 @@
 /** Launches of column programs and programs of totals as source. The device headers choose their teams. */
 import type CodeBlockWriter from 'code-block-writer'
-import type { ColumnProgram } from '../schedule/column_program.js'
+import { type ColumnProgram, passesOf, type TotalProgram, walkOf } from '../schedule/dealt_program.js'
 import type { MappedKernel } from '../schedule/mapped.js'
 import type { Reduced } from '../schedule/reduction.js'
-import type { TotalProgram } from '../schedule/totals.js'
 import { expressionText, type Scope, wideText } from './expression.js'
 import { functionName } from './frame.js'
 import { productText } from './launch_text.js'
@@ -20,12 +19,13 @@ const functorsOf = (reductions: readonly Reduced[], { instance: { kernel } }: Ma
 /** Launches the walk over a tensor, by a warp, one block or several. */
 export function writeTotalsLaunch(
   mapped: MappedKernel,
-  { loops, totals }: TotalProgram,
+  program: TotalProgram,
   args: string,
   extents: readonly string[],
   scope: Scope,
   writer: CodeBlockWriter,
 ): void {
+  const { loops, reductions } = walkOf(program)
   const kernel = functionName(mapped, 'parts')
   const kernels = ['WalkingWarp, true', 'WalkingBlock, true', 'WalkingBlock, false'].map((team) => `${kernel}<heddle::${team}>`)
   // A computed length may exceed the range of an index.
@@ -34,7 +34,7 @@ export function writeTotalsLaunch(
   const lengths = loops.map(({ length }) => expressionText(length, scope))
   const inner = `heddle::chunks_of<VEC>(static_cast<int>(${lengths.at(-1)}))`
   const chunks = [...lengths.slice(0, -1), inner].map((length) => `heddle::Count(${length})`).join(' * ')
-  const words = `heddle::words_of_totals<${functorsOf(totals, mapped)}>`
+  const words = `heddle::words_of_totals<${functorsOf(reductions, mapped)}>`
   const sizes = `${productText(extents)}, ${chunks}, ${words}`
   writer.writeLine(
     `return heddle::launch_totals(launch, error, arguments, "${mapped.key}", ${sizes}, ${kernels.join(', ')}, ${args});`,
@@ -44,16 +44,15 @@ export function writeTotalsLaunch(
 /** Launches a column program. Tiles of columns differ in width, and the reduction of their rows differs too: the header chooses. */
 export function writeColumnLaunch(
   mapped: MappedKernel,
-  { length, parts, each, sequence }: ColumnProgram,
+  program: ColumnProgram,
   args: string,
   extents: readonly string[],
   scope: Scope,
   writer: CodeBlockWriter,
 ): void {
+  const { length, parts, each, sequence } = program
   const columns = expressionText(length, scope)
-  const shared = sequence.flatMap((step) =>
-    step.kind === 'pass' ? [`heddle::bytes_of_walk<Team, VEC, ${functorsOf(step.reductions, mapped)}>`] : [],
-  )
+  const shared = passesOf(program).map(({ reductions }) => `heddle::bytes_of_walk<Team, VEC, ${functorsOf(reductions, mapped)}>`)
   writer.write('const auto run = [&](auto team, int64_t tiles) -> int32_t ').inlineBlock(() => {
     writer.writeLine('using Team = decltype(team);')
     writer.writeLine(`constexpr uint32_t shared = ${shared.join(' + ')};`)
@@ -63,8 +62,8 @@ export function writeColumnLaunch(
   writer.write(';').newLine()
   // There may be few stored rows, such as channels.
   const stored = sequence.find((step) => step.kind === 'stores')
-  const [choose, rows] =
-    stored === undefined ? ['choose_columns', ''] : ['choose_stored_columns', `, ${expressionText(stored.loop.length, scope)}`]
+  const rows = (stored?.loops ?? []).map((loop) => `, ${expressionText(loop.length, scope)}`).join('')
+  const choose = stored === undefined ? 'choose_columns' : 'choose_stored_columns'
   const chunks = each === 1 ? '' : `, ${each}`
   writer.writeLine(
     `return heddle::${choose}<VEC, ${parts}${chunks}>(${productText(extents)}, ${columns}${rows}, arguments, run);`,

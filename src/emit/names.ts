@@ -5,11 +5,10 @@
 import { dtypeInfo } from '../ir/dtype.js'
 import type { Expr } from '../ir/expr.js'
 import type { TensorParam } from '../ir/kernel.js'
-import { columnProgramNames } from '../schedule/column_program.js'
 import { passStatementOf, rowStatementOf } from '../schedule/constructs/index.js'
+import { programNames } from '../schedule/dealt_program.js'
 import { intervalIn, type MappedKernel } from '../schedule/mapped.js'
 import { freshName } from '../schedule/normal.js'
-import { totalProgramNames } from '../schedule/totals.js'
 import { ownsOf } from './user_monoids.js'
 
 export interface Names {
@@ -118,11 +117,8 @@ export function createNames(
     fresh: (wanted) => freshName(plainName(wanted), taken),
   }
   for (const axis of axes) names.value(axis.index)
-  if (program.kind === 'columns') {
-    names.first(program.column.index)
-    for (const name of columnProgramNames(program)) names.value(name)
-  }
-  if (program.kind === 'totals') for (const name of totalProgramNames(program)) names.value(name)
+  if (program.kind === 'columns') names.first(program.column.index)
+  if (program.kind === 'columns' || program.kind === 'totals') for (const name of programNames(program)) names.value(name)
   const steps =
     program.kind === 'rows' ? [...program.kept, ...program.reread] : program.kind === 'elementwise' ? program.steps : []
   for (const step of steps) {

@@ -1,9 +1,8 @@
 /** Column programs and programs of totals as CUDA source: a kernel whose threads divide rows, or chunks of a whole tensor. */
 import { frameOf } from '../loop/kernel_loops.js'
 import { loopsOf } from '../loop/pipeline.js'
-import type { ColumnProgram } from '../schedule/column_program.js'
+import type { ColumnProgram, TotalProgram } from '../schedule/dealt_program.js'
 import type { MappedKernel } from '../schedule/mapped.js'
-import type { TotalProgram } from '../schedule/totals.js'
 import { operandText, type Scope } from './expression.js'
 import { type Body, bodyWriter, functionName, lines, newContext, writeIndices } from './frame.js'
 import { printLoops } from './loops.js'

@@ -1,48 +1,63 @@
 /**
- * Lowers column programs and programs of totals. In a column program, a thread has a chunk of columns and shares its rows with other threads: each walk
- * is a loop owned by slots, whose accumulators are exchanged after it. A program of totals is one loop owned by the grid.
+ * Lowers programs whose iterations threads divide. In a column program, a thread has a chunk of columns and shares its rows with other threads: each
+ * pass is a loop owned by slots. A program of totals has one loop, owned by the grid. Accumulators are exchanged after the loop.
  */
 import { index as indexVar } from '../ir/build.js'
 import { type Expr, inPlaceOf } from '../ir/expr.js'
 import type { StmtOf } from '../ir/kernel.js'
 import { rewrite } from '../ir/walk.js'
-import type { ColumnLoad, ColumnPass, ColumnProgram, ColumnStep, ColumnStores } from '../schedule/column_program.js'
+import {
+  type ChunkLoad,
+  type ColumnStores,
+  type DealtPass,
+  type DealtProgram,
+  type DealtStep,
+  passesOf,
+  walkOf,
+} from '../schedule/dealt_program.js'
 import type { Loop as Counted } from '../schedule/normal.js'
-import { type Reduced, resultsOf } from '../schedule/reduction.js'
-import type { TotalProgram } from '../schedule/totals.js'
+import { resultsOf } from '../schedule/reduction.js'
 import type { Access, Accumulator, Announce, Copy, DealtLoop, Loop } from './ir.js'
 
-export const lowerWalks = (program: ColumnProgram | TotalProgram): readonly Loop[] =>
-  program.kind === 'columns' ? lowerColumns(program) : lowerTotals(program)
-
-/** A column program being lowered. */
+/** A program being lowered. */
 interface Draft {
-  readonly column: Counted
+  readonly owner: DealtLoop['owner']
+  /** The loop along which chunks lie. */
+  readonly chunk: Counted
   /** An expression with the results for a column as elements of rows. */
   readonly ofColumns: (e: Expr) => Expr
   readonly announced: Announce[]
+  /** Number of accumulators so far. */
+  accumulators: number
 }
 
-function lowerColumns({ column: { index }, length, sequence }: ColumnProgram): readonly Loop[] {
-  const names = new Set(
-    sequence.flatMap((step) => {
-      if (step.kind === 'let') return [step.name]
-      return step.kind === 'pass' ? step.reductions.flatMap(({ stmt }) => resultsOf(stmt).map(({ name }) => name)) : []
-    }),
-  )
+export function lowerWalks(program: DealtProgram): readonly Loop[] {
+  const { kind, sequence } = program
+  const lowered = (draft: Omit<Draft, 'announced' | 'accumulators'>): readonly Loop[] => {
+    const given: Draft = { ...draft, announced: [], accumulators: 0 }
+    return sequence.flatMap((step) => lowerStep(step, given))
+  }
+  if (kind === 'totals') {
+    const chunk = walkOf(program).loops.at(-1)
+    if (chunk === undefined) throw new Error('internal: a walk has no loop')
+    return lowered({ owner: 'grid', chunk, ofColumns: (e) => e })
+  }
+  const { index } = program.column
+  const { length } = program
+  const lets = sequence.flatMap((step) => (step.kind === 'let' ? [step.name] : []))
+  const results = passesOf(program).flatMap(({ reductions }) => reductions.flatMap(({ stmt }) => resultsOf(stmt)))
+  const names = new Set([...lets, ...results.map(({ name }) => name)])
   const ofColumns = (e: Expr): Expr =>
     rewrite(e, (node) =>
       node.kind === 'local' && names.has(node.name)
         ? inPlaceOf(node, { kind: 'element', type: node.type, row: node.name, index: indexVar(index) })
         : node,
     )
-  const draft: Draft = { column: { index, length }, ofColumns, announced: [] }
-  const body = sequence.flatMap((step) => lowerStep(step, draft))
   const lanes = { kind: 'for', owner: 'lane', index, length, step: 'chunk', walk: 'columns' } as const
-  return [{ ...lanes, together: true, unrolled: false, body }]
+  return [{ ...lanes, together: true, unrolled: false, body: lowered({ owner: 'slot', chunk: { index, length }, ofColumns }) }]
 }
 
-function lowerStep(step: ColumnStep, draft: Draft): readonly Loop[] {
+function lowerStep(step: DealtStep, draft: Draft): readonly Loop[] {
   switch (step.kind) {
     case 'let':
       return lowerLet(step, draft)
@@ -63,22 +78,25 @@ const vector = (index: string, body: readonly Loop[]): Loop => ({
   body: [{ kind: 'exists', whole: false, body }],
 })
 
-function lowerLet({ name, type, value }: StmtOf<'let'>, { column: { index }, ofColumns }: Draft): readonly Loop[] {
+function lowerLet({ name, type, value }: StmtOf<'let'>, { owner, chunk: { index }, ofColumns }: Draft): readonly Loop[] {
+  if (owner === 'grid') return [{ kind: 'let', name, type, value }]
   return [
     { kind: 'buffer', name, row: name, type, shape: 'chunk', zero: true, from: [] },
     vector(index, [{ kind: 'compute', row: name, type, value: ofColumns(value), shape: 'chunk' }]),
   ]
 }
 
-const lowerStore = ({ tensor, indices, value }: StmtOf<'store'>, { column: { index }, ofColumns }: Draft): readonly Loop[] => [
-  vector(index, [{ kind: 'store', tensor, indices: indices.map(ofColumns), value: ofColumns(value), by: 'first slot' }]),
-]
+function lowerStore({ tensor, indices, value }: StmtOf<'store'>, { owner, chunk, ofColumns }: Draft): readonly Loop[] {
+  const store = { kind: 'store', tensor, indices: indices.map(ofColumns), value: ofColumns(value) } as const
+  if (owner === 'grid') return [{ ...store, by: 'first lane' }]
+  return [vector(chunk.index, [{ ...store, by: 'first slot' }])]
+}
 
-const copyOf = ({ name, load, isWhole }: ColumnLoad, { index, length }: Counted, f: (e: Expr) => Expr): Copy => ({
+const copyOf = ({ name, load, isWhole }: ChunkLoad, { chunk: { index, length }, ofColumns }: Draft): Copy => ({
   kind: 'copy',
   row: name,
   load,
-  access: inRows({ tensor: load.tensor, indices: load.indices.map(f), index }, isWhole),
+  access: inRows({ tensor: load.tensor, indices: load.indices.map(ofColumns), index }, isWhole),
   shape: 'chunk',
   length,
   keep: false,
@@ -91,103 +109,75 @@ const inRows = (place: Pick<Access, 'tensor' | 'indices' | 'index'>, isPacked: b
   whole: false,
 })
 
-function accumulatorOf({ stmt, values }: Reduced, at: number): Accumulator {
-  return {
-    kind: 'accumulator',
-    name: `total ${at}`,
-    of: stmt.kind === 'reduce' ? stmt.name : undefined,
-    monoid: stmt.monoid,
-    type: values[0]?.type ?? 'f32',
-    scan: false,
-    rows: [],
-    starts: [],
-    from: values,
-  }
-}
-
-function lowerReductions({ loop, loads, reductions, when }: ColumnPass, draft: Draft): readonly Loop[] {
-  const { column, ofColumns, announced } = draft
-  const known = announced.flatMap(({ accumulators }) => accumulators).length
-  const parts = reductions.map((each, i) => ({
-    accumulator: { ...accumulatorOf(each, known + i), columns: true as const },
-    into: resultsOf(each.stmt),
-    values: each.values.map(ofColumns),
-  }))
+function lowerReductions({ loops, loads, reductions, when }: DealtPass, draft: Draft): readonly Loop[] {
+  const { owner, chunk, ofColumns, announced } = draft
+  const isOfColumns = owner === 'slot'
+  const parts = reductions.map(({ stmt, values }) => {
+    const accumulator: Accumulator = {
+      kind: 'accumulator',
+      name: `total ${draft.accumulators++}`,
+      of: stmt.kind === 'reduce' ? stmt.name : undefined,
+      monoid: stmt.monoid,
+      type: values[0]?.type ?? 'f32',
+      scan: false,
+      ...(isOfColumns ? { columns: true } : {}),
+      rows: [],
+      starts: [],
+      from: values,
+    }
+    return { accumulator, into: resultsOf(stmt), values: values.map(ofColumns) }
+  })
   const accumulators = parts.map(({ accumulator }) => accumulator)
   const through = `exchange ${announced.length}`
   const announce: Announce = { kind: 'announce', name: through, accumulators, before: [...announced] }
   announced.push(announce)
+  const add = parts.map(({ accumulator, values }): Loop => ({ kind: 'accumulate', into: accumulator, values }))
+  const step = isOfColumns || loads.length > 0 ? 'chunk' : 'element'
   const walk: DealtLoop = {
-    ...ofSlots(loop),
+    kind: 'for',
+    owner,
+    loops,
+    step,
     ...(when === undefined ? {} : { when: ofColumns(when) }),
     body: [
-      ...loads.map((load) => copyOf(load, column, ofColumns)),
-      vector(
-        column.index,
-        parts.map(({ accumulator, values }) => ({ kind: 'accumulate', into: accumulator, values })),
-      ),
+      ...loads.map((load) => copyOf(load, draft)),
+      step === 'chunk' ? vector(chunk.index, add) : { kind: 'for', owner: 'vector', index: chunk.index, body: add },
+      ...(isOfColumns
+        ? []
+        : accumulators.map((accumulator): Loop => ({ kind: 'combine', accumulator, across: 'vector', into: [] }))),
     ],
   }
-  return [announce, ...accumulators, walk, { kind: 'exchange', across: 'slot', through, parts }]
+  return [
+    ...(isOfColumns ? [announce] : []),
+    ...accumulators,
+    walk,
+    { kind: 'exchange', across: owner, ...(isOfColumns ? { through } : {}), parts },
+  ]
 }
 
-const ofSlots = (loop: Counted) => ({ kind: 'for', owner: 'slot', loops: [loop], step: 'chunk' }) as const
-
-function lowerStores({ loop, loads, stores }: ColumnStores, { column, ofColumns }: Draft): readonly Loop[] {
+function lowerStores({ loops, loads, stores }: ColumnStores, draft: Draft): readonly Loop[] {
+  const { owner, chunk, ofColumns } = draft
   const lowered = stores.map(({ tensor, indices, value, inChunks, isWhole }, i) => {
     const buffer = `chunk ${tensor} ${i}`
     const stored = { tensor, value: ofColumns(value) }
     const places = indices.map(ofColumns)
     if (!inChunks) return { element: { kind: 'store', ...stored, indices: places, by: 'owner' } as const }
-    const access = inRows({ tensor, indices: places, index: column.index }, isWhole)
+    const access = inRows({ tensor, indices: places, index: chunk.index }, isWhole)
+    const registers = { name: buffer, of: `${tensor}_values`, type: value.type, shape: 'chunk', zero: true, from: [] } as const
     return {
-      open: [
-        { kind: 'buffer', name: buffer, of: `${tensor}_values`, type: value.type, shape: 'chunk', zero: true, from: [] },
-      ] as const,
+      open: [{ kind: 'buffer', ...registers }] as const,
       element: { kind: 'fill', buffer, ...stored } as const,
       leave: [{ kind: 'storeChunk', access, buffer, from: [value] }] as const,
     }
   })
   const body: readonly Loop[] = [
-    ...loads.map((load) => copyOf(load, column, ofColumns)),
+    ...loads.map((load) => copyOf(load, draft)),
     ...lowered.flatMap(({ open = [] }) => open),
     vector(
-      column.index,
+      chunk.index,
       lowered.map(({ element }) => element),
     ),
     ...lowered.flatMap(({ leave = [] }) => leave),
   ]
-  return [{ ...ofSlots(loop), body }]
-}
-
-function lowerTotals({ loops, before, loads, totals, after }: TotalProgram): readonly Loop[] {
-  const inner = loops.at(-1)
-  if (inner === undefined) throw new Error('internal: a walk has no loop')
-  const parts = totals.map((total, i) => ({
-    accumulator: accumulatorOf(total, i),
-    into: resultsOf(total.stmt),
-    values: total.values,
-  }))
-  const add = parts.map(({ accumulator, values }): Loop => ({ kind: 'accumulate', into: accumulator, values }))
-  const isOfChunks = loads.length > 0
-  const walk: DealtLoop = {
-    kind: 'for',
-    owner: 'grid',
-    loops,
-    step: isOfChunks ? 'chunk' : 'element',
-    body: [
-      ...loads.map((load) => copyOf(load, inner, (e) => e)),
-      isOfChunks ? vector(inner.index, add) : { kind: 'for', owner: 'vector', index: inner.index, body: add },
-      ...parts.map(({ accumulator }): Loop => ({ kind: 'combine', accumulator, across: 'vector', into: [] })),
-    ],
-  }
-  return [
-    ...before.map(({ name, type, value }): Loop => ({ kind: 'let', name, type, value })),
-    ...parts.map(({ accumulator }) => accumulator),
-    walk,
-    { kind: 'exchange', across: 'grid', parts },
-    ...after.map(
-      (s): Loop => (s.kind === 'let' ? { kind: 'let', name: s.name, type: s.type, value: s.value } : { ...s, by: 'first lane' }),
-    ),
-  ]
+  return [{ kind: 'for', owner, loops, step: 'chunk', body }]
 }

@@ -1,7 +1,6 @@
 /** The passes of the loop IR, in order. `heddle inspect --passes` shows what each of them makes. */
-import type { ColumnProgram } from '../schedule/column_program.js'
+import type { DealtProgram } from '../schedule/dealt_program.js'
 import type { Step } from '../schedule/passes.js'
-import type { TotalProgram } from '../schedule/totals.js'
 import { type Access, eachLoop, type Loop } from './ir.js'
 import { lowerSteps } from './lower.js'
 import { lowerWalks } from './lower_walks.js'
@@ -13,7 +12,7 @@ import { type Frame, newState } from './state.js'
 import { verifyLoops } from './verify.js'
 
 /** What is lowered: the steps of a row, or a program whose rows are divided too. */
-export type Lowered = readonly Step[] | ColumnProgram | TotalProgram
+export type Lowered = readonly Step[] | DealtProgram
 
 /** Passes, by the name that `inspect` shows. A test replaces each by a faulty one. */
 export const loopPasses = {

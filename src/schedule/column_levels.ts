@@ -2,8 +2,8 @@
 import type { Expr } from '../ir/expr.js'
 import type { StmtOf } from '../ir/kernel.js'
 import { freeNames } from '../ir/walk.js'
-import type { ColumnLoad, ColumnPass, ColumnStep } from './column_program.js'
 import type { Simple } from './column_rows.js'
+import type { ChunkLoad, DealtPass, DealtStep } from './dealt_program.js'
 import type { Loop } from './normal.js'
 import { isReduction, type Reduced, resultsOf } from './reduction.js'
 import { contains } from './rewrite.js'
@@ -12,13 +12,13 @@ import { contains } from './rewrite.js'
 export interface ColumnParts {
   readonly body: readonly Simple[]
   readonly reductions: readonly Reduced[]
-  readonly loads: readonly ColumnLoad[]
+  readonly loads: readonly ChunkLoad[]
   readonly loop: Loop
   readonly when: Expr | undefined
 }
 
 /** Independent reductions share a walk over the rows; values computed from their results follow it. */
-export function inLevels({ body, reductions, loads, loop, when }: ColumnParts): ColumnStep[] {
+export function inLevels({ body, reductions, loads, loop, when }: ColumnParts): DealtStep[] {
   const levels = new Map<string, number>()
   const levelOf = (exprs: readonly Expr[]): number =>
     Math.max(0, ...exprs.flatMap((e) => [...freeNames(e)].map((name) => levels.get(name) ?? 0)))
@@ -38,16 +38,22 @@ export function inLevels({ body, reductions, loads, loop, when }: ColumnParts): 
     }
   }
   const last = Math.max(0, ...walks.keys(), ...once.keys())
-  return Array.from({ length: last + 1 }, (_, level): ColumnStep[] => {
+  return Array.from({ length: last + 1 }, (_, level): DealtStep[] => {
     const together = walks.get(level) ?? []
     const read = readBy(loads, together)
-    const pass: ColumnPass = { kind: 'pass', loop, loads: read, reductions: together, ...(when === undefined ? {} : { when }) }
+    const pass: DealtPass = {
+      kind: 'pass',
+      loops: [loop],
+      loads: read,
+      reductions: together,
+      ...(when === undefined ? {} : { when }),
+    }
     return [...(once.get(level) ?? []), ...(together.length > 0 ? [pass] : [])]
   }).flat()
 }
 
 /** Of loads, those that reductions read. */
-const readBy = (loads: readonly ColumnLoad[], reductions: readonly Reduced[]): ColumnLoad[] => {
+const readBy = (loads: readonly ChunkLoad[], reductions: readonly Reduced[]): ChunkLoad[] => {
   const values = reductions.flatMap((each) => each.values)
   return loads.filter(({ name }) =>
     values.some((value) => contains(value, (node) => node.kind === 'element' && node.row === name)),

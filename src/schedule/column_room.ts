@@ -1,7 +1,9 @@
 /** Registers and shared memory of column programs: they decide how wide chunks are, and how many parts a thread divides its rows into. */
 import { ownKey } from '../ir/own_key.js'
-import { fewestColumns } from './column_access.js'
-import type { ColumnStep } from './column_program.js'
+import type { DealtStep } from './dealt_program.js'
+
+/** Columns that are worth a chunk. */
+export const fewestColumns = 4
 
 /** Partial results and chunks that several parts of a thread may hold in registers, and the most parts. */
 const heldValues = 64
@@ -14,11 +16,11 @@ const mostRegisters = 192
 const mostExchanged = 64
 
 /** Partial results of a column, a field of an author's monoid each, in the walk that has the most. */
-const fieldsOf = (sequence: readonly ColumnStep[]): number =>
+const fieldsOf = (sequence: readonly DealtStep[]): number =>
   Math.max(0, ...sequence.map((step) => (step.kind === 'pass' ? step.reductions.flatMap(({ values }) => values).length : 0)))
 
 /** Words of the results that threads exchange: each monoid has shared memory of its own. */
-function exchangedWords(sequence: readonly ColumnStep[]): number {
+function exchangedWords(sequence: readonly DealtStep[]): number {
   const words = new Map<string, number>()
   for (const { stmt, values } of sequence.flatMap((step) => (step.kind === 'pass' ? step.reductions : []))) {
     const isPlaced = stmt.monoid === 'argmax' || stmt.monoid === 'argmin'
@@ -29,7 +31,7 @@ function exchangedWords(sequence: readonly ColumnStep[]): number {
 }
 
 /** The widest chunks, of at most `vec` columns, whose results have room; undefined where those of the narrowest have none. */
-export function widthWithRoom(sequence: readonly ColumnStep[], vec: number): number | undefined {
+export function widthWithRoom(sequence: readonly DealtStep[], vec: number): number | undefined {
   const [fields, words] = [fieldsOf(sequence), exchangedWords(sequence)]
   let width = vec
   while (width >= fewestColumns && (width * fields > mostRegisters || width * words > mostExchanged)) width /= 2
@@ -37,18 +39,18 @@ export function widthWithRoom(sequence: readonly ColumnStep[], vec: number): num
 }
 
 /** Chunks that a thread loads of a row, in the walk that has the most. */
-const loadsOf = (sequence: readonly ColumnStep[]): number =>
+const loadsOf = (sequence: readonly DealtStep[]): number =>
   Math.max(0, ...sequence.map((step) => (step.kind === 'pass' || step.kind === 'stores' ? step.loads.length : 0)))
 
 /** Chunks that a thread loads of each part at once: results of many fields leave it few parts, and memory answers late. */
-export function loadsOfPart(sequence: readonly ColumnStep[], parts: number): number {
+export function loadsOfPart(sequence: readonly DealtStep[], parts: number): number {
   let each = 1
   while (each * parts * loadsOf(sequence) < fewestLoads) each *= 2
   return each
 }
 
 /** Parts of a thread's rows: it holds the chunks of one walk and its partial results for each of them. */
-export function partsOf(sequence: readonly ColumnStep[], vec: number): number {
+export function partsOf(sequence: readonly DealtStep[], vec: number): number {
   const held = Math.max(fieldsOf(sequence), loadsOf(sequence))
   let parts = mostParts
   while (parts > 1 && parts * vec * held > heldValues) parts /= 2

@@ -11,22 +11,23 @@
  */
 import { dim as dimVar, i32, index as indexVar } from '../ir/build.js'
 import { dtypeInfo } from '../ir/dtype.js'
-import type { Expr } from '../ir/expr.js'
+import type { Expr, ExprOf } from '../ir/expr.js'
 import { getOwn } from '../ir/get_own.js'
 import type { Instance } from '../ir/instance.js'
 import type { Kernel, RowAxis } from '../ir/kernel.js'
 import { mapStmt, stmtExprs } from '../ir/walk.js'
+import type { Access } from './access.js'
 import { acrossElements } from './across_elements.js'
-import { type ColumnAccess, columnAccess } from './column_access.js'
+import { chunkAccess } from './chunk_access.js'
 import { chosen, conditionOf } from './column_condition.js'
 import { inLevels } from './column_levels.js'
-import type { ColumnLoad, ColumnProgram } from './column_program.js'
-import { loadsOfPart, partsOf, widthWithRoom } from './column_room.js'
+import { fewestColumns, loadsOfPart, partsOf, widthWithRoom } from './column_room.js'
 import { isSimple, type Simple, walkedRows } from './column_rows.js'
+import type { ChunkLoad, ColumnProgram } from './dealt_program.js'
 import { isHostExpr } from './host_expr.js'
 import type { Loop } from './normal.js'
 import { isReduction, type Reduced, valuesOf } from './reduction.js'
-import { contains, sameExpr, substituteDims, substituteIndex } from './rewrite.js'
+import { contains, sameExpr, substituteDims, substituteIndex, usesIndex } from './rewrite.js'
 
 /** A column program with the axes a tile of columns is an element of, and the columns of a chunk. */
 export interface Columns {
@@ -99,25 +100,35 @@ function programOver(
     const known = getOwn(of.dims, dim)
     return known === undefined ? dimVar(dim) : i32(known)
   }
-  const access = columnAccess(kernel, column, loop, of)
+  const access = chunkAccess(kernel, column, [loop], of)
+  let isScattered = false
+  /** Loads of columns that differ from row to row. Others read rows at places that columns do not share. */
+  const mayChunk =
+    (row: string) =>
+    (load: ExprOf<'load'>, moves: Access): boolean => {
+      if (moves.kind === 'gather') isScattered ||= usesIndex(load, row)
+      const bound = contains(load, ({ kind }) => kind === 'local' || kind === 'element' || kind === 'fold')
+      return moves.kind === 'contiguous' && !(moves.run % fewestColumns > 0) && !bound && usesIndex(load, row)
+    }
   const reduced = body.filter(isReduction).map((stmt): Reduced => {
     const values = valuesOf(stmt).map((value) => substituteIndex(value, stmt.index, indexVar(loop.index)))
     return { stmt, values }
   })
   const when = conditionOf(reduced, column.index, loop.index)
-  const loads: ColumnLoad[] = []
+  const loads: ChunkLoad[] = []
   const reductions = reduced.map((each): Reduced => {
     const counted = when === undefined ? each.values : (chosen(each)?.values ?? each.values)
-    return { stmt: each.stmt, values: counted.map((value) => access.chunked(value, loop.index, loads)) }
+    return { stmt: each.stmt, values: counted.map((value) => access.chunked(value, loads, mayChunk(loop.index))) }
   })
-  if (loads.length === 0 || access.isScattered()) return undefined
+  if (loads.length === 0 || isScattered) return undefined
   // If the reduced axis is contiguous too, teams per row are better.
-  if (loads.some(({ load }) => access.along(load, loop.index)?.kind === 'contiguous')) return undefined
-  const stored = walked === undefined ? undefined : storesOf(body, { index: walked.index, length: extentOf(walked) }, access)
+  if (loads.some(({ load }) => access.along(load, loop.index).kind === 'contiguous')) return undefined
+  const rows = walked && { index: walked.index, length: extentOf(walked) }
+  const stored = rows && storesOf(body, rows, (value, into) => access.chunked(value, into, mayChunk(rows.index)))
   const all = [...loads, ...(stored?.loads ?? [])]
   const runs = all.flatMap(({ load }) => {
     const moves = access.along(load, column.index)
-    return moves?.kind === 'contiguous' && Number.isFinite(moves.run) ? [moves.run] : []
+    return moves.kind === 'contiguous' && Number.isFinite(moves.run) ? [moves.run] : []
   })
   let widest = Math.min(mostColumns, packBytes / Math.min(...all.map(({ dtype }) => dtypeInfo[dtype].bytes)))
   while (runs.some((run) => run % widest !== 0)) widest /= 2
@@ -134,8 +145,8 @@ function programOver(
 }
 
 /** The walk that stores rows, before it is known how many columns a chunk has. */
-function storesOf(body: readonly Simple[], loop: Loop, { chunked }: ColumnAccess) {
-  const loads: ColumnLoad[] = []
-  const stores = body.flatMap((s) => (s.kind === 'store' ? [{ ...s, value: chunked(s.value, loop.index, loads) }] : []))
-  return { kind: 'stores' as const, loop, loads, stores }
+function storesOf(body: readonly Simple[], loop: Loop, chunked: (value: Expr, loads: ChunkLoad[]) => Expr) {
+  const loads: ChunkLoad[] = []
+  const stores = body.flatMap((s) => (s.kind === 'store' ? [{ ...s, value: chunked(s.value, loads) }] : []))
+  return { kind: 'stores' as const, loops: [loop], loads, stores }
 }

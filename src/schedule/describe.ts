@@ -1,8 +1,8 @@
 /** Description of a schedule in words, for `heddle inspect`, the manifest and the head of a generated file. */
 import { printExpr, printStmt } from '../ir/print.js'
 import { printAxis } from '../ir/row_axis.js'
-import type { ColumnStep } from './column_program.js'
 import { passStatementOf, rowStatementOf } from './constructs/index.js'
+import type { DealtProgram } from './dealt_program.js'
 import {
   type ElementwiseProgram,
   type InRows,
@@ -15,7 +15,6 @@ import {
 } from './mapped.js'
 import type { Pass, PassRow, Step } from './passes.js'
 import { printReduced } from './reduction.js'
-import type { TotalProgram } from './totals.js'
 
 interface VariantLine {
   readonly name: string
@@ -98,8 +97,7 @@ function describeLaunch(mapped: MappedKernel): string {
     ...(program.kind === 'elementwise' ? stagedLines(program) : []),
     ...stepsOf(mapped).flatMap(stepLines),
     ...(program.kind === 'elementwise' && program.pieces !== undefined ? pieceLines(program.pieces) : []),
-    ...(program.kind === 'columns' ? program.sequence.flatMap(columnLines) : []),
-    ...(program.kind === 'totals' ? totalLines(program) : []),
+    ...(program.kind === 'columns' || program.kind === 'totals' ? dealtLines(program) : []),
     ...ownVariantLines(mapped).map((v) => `  ${v.name}: ${v.schedule}; ${v.when}`),
   ].join('\n')
 }
@@ -117,28 +115,22 @@ const pieceLines = ({ index, bounds, steps }: PieceSteps): string[] => [
   ...steps.flatMap(stepLines).map((line) => `  ${line}`),
 ]
 
-const columnLines = (step: ColumnStep): string[] => {
-  if (step.kind === 'let' || step.kind === 'store') return [`  once a column: ${printStmt(step)}`]
-  const when = step.kind === 'stores' || step.when === undefined ? '' : ` where ${printExpr(step.when)}`
-  return [
-    `  walk over ${step.loop.index} < ${printExpr(step.loop.length)}${when}:`,
-    ...step.loads.map(({ name, load }) => `    ${name} = load ${printExpr(load)} in chunks`),
-    ...(step.kind === 'pass'
-      ? step.reductions.map((reduction) => `    ${printReduced(reduction)}`)
-      : step.stores.map(({ tensor, indices, value, inChunks }) => {
-          const to = `${tensor}[${indices.map(printExpr).join(', ')}]`
-          return `    ${to} = ${printExpr(value)}${inChunks ? ', in chunks' : ''}`
-        })),
-  ]
-}
-
-const totalLines = ({ loops, before, loads, totals, after }: TotalProgram): string[] => [
-  ...before.map((s) => `  once: ${printStmt(s)}`),
-  `  walk over ${loops.map(({ index, length }) => `${index} < ${printExpr(length)}`).join(', ')}:`,
-  ...loads.map(({ name, load }) => `    ${name} = load ${printExpr(load)} in chunks`),
-  ...totals.map((total) => `    ${printReduced(total)}`),
-  ...after.map((s) => `  of the totals: ${printStmt(s)}`),
-]
+const dealtLines = ({ kind, sequence }: DealtProgram): string[] =>
+  sequence.flatMap((step) => {
+    if (step.kind === 'let' || step.kind === 'store')
+      return [`  once${kind === 'columns' ? ' a column' : ''}: ${printStmt(step)}`]
+    const when = step.kind === 'stores' || step.when === undefined ? '' : ` where ${printExpr(step.when)}`
+    return [
+      `  walk over ${step.loops.map(({ index, length }) => `${index} < ${printExpr(length)}`).join(', ')}${when}:`,
+      ...step.loads.map(({ name, load }) => `    ${name} = load ${printExpr(load)} in chunks`),
+      ...(step.kind === 'pass'
+        ? step.reductions.map((reduction) => `    ${printReduced(reduction)}`)
+        : step.stores.map(({ tensor, indices, value, inChunks }) => {
+            const to = `${tensor}[${indices.map(printExpr).join(', ')}]`
+            return `    ${to} = ${printExpr(value)}${inChunks ? ', in chunks' : ''}`
+          })),
+    ]
+  })
 
 const passLines = ({ loop, rows, statements }: Pass): string[] => [
   `  pass over ${loop.index} < ${printExpr(loop.length)}:`,

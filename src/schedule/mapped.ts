@@ -2,11 +2,10 @@
 import type { Expr } from '../ir/expr.js'
 import type { Instance } from '../ir/instance.js'
 import type { RowAxis } from '../ir/kernel.js'
-import type { ColumnProgram } from './column_program.js'
+import type { DealtProgram } from './dealt_program.js'
 import type { Interval } from './interval.js'
 import type { Step } from './passes.js'
 import type { Staging } from './stage.js'
-import type { TotalProgram } from './totals.js'
 
 /** The threads that compute one row together. */
 export type Team =
@@ -112,7 +111,7 @@ export interface MappedKernel {
   readonly vec: number
   /** True if kernels take their width (elementwise: also their block size) as a template argument, since variants differ in it. */
   readonly generic?: boolean
-  readonly program: ElementwiseProgram | RowProgram | ColumnProgram | TotalProgram
+  readonly program: ElementwiseProgram | RowProgram | DealtProgram
   readonly split?: Split
 }
 

@@ -11,6 +11,7 @@ import { printExpr } from '../ir/print.js'
 import { operands, substitute } from '../ir/walk.js'
 import { offsetOf } from './access.js'
 import { passStatementOf } from './constructs/index.js'
+import { walkOf } from './dealt_program.js'
 import { type MappedKernel, stepsOf } from './mapped.js'
 import { rowExprs } from './normal.js'
 import { statementsOf } from './passes.js'
@@ -129,8 +130,9 @@ export function stridedMessages({ instance, program, axes, across, vec }: Mapped
       if (usesIndex(load, index)) see('read', load.tensor, load.indices, index, serial)
   }
   if (program.kind === 'totals') {
-    const { index = '' } = program.loops.at(-1) ?? {}
-    for (const value of program.totals.flatMap(({ values }) => values)) reads(value, index)
+    const { loops, reductions } = walkOf(program)
+    const { index = '' } = loops.at(-1) ?? {}
+    for (const value of reductions.flatMap(({ values }) => values)) reads(value, index)
   }
   const isThreads = program.kind === 'rows' && program.variants.every(({ team }) => team.kind === 'thread')
   for (const step of stepsOf({ program })) {

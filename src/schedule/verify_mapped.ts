@@ -3,20 +3,17 @@
  * and the kernel can have every variant.
  */
 import type { Fail } from '../ir/check.js'
-import type { Expr } from '../ir/expr.js'
 import type { Instance } from '../ir/instance.js'
 import { givenDims, type Kernel, type RowAxis } from '../ir/kernel.js'
 import { freeNames, visit } from '../ir/walk.js'
-import type { ColumnLoad, ColumnProgram } from './column_program.js'
+import { type DealtProgram, passesOf as dealtPassesOf } from './dealt_program.js'
 import { isHostExpr } from './host_expr.js'
 import type { Interval } from './interval.js'
 import { hasMemory } from './kept_rows.js'
 import type { ElementwiseProgram, InRows, MappedKernel, RowProgram, Split, Variant } from './mapped.js'
 import { type Pass, passValues, type Step, statementsOf } from './passes.js'
-import { type Reduction, resultsOf } from './reduction.js'
 import { isLegal, maxVec } from './rules.js'
 import type { Staging } from './stage.js'
-import type { TotalProgram } from './totals.js'
 import { failAfter } from './verify.js'
 
 const warp = 32
@@ -30,12 +27,8 @@ export function verifyMapped(mapped: MappedKernel, pass: string): void {
   if (across !== undefined && !axes.includes(across)) fail(`neighbours run along ${across.index}, which is none of its axes`)
   if (mapped.split !== undefined) checkSplit(mapped.split, instance, fail)
   if (mapped.split?.inRows !== undefined) checkInRows(mapped.split.inRows, mapped.split.whole, pass, fail)
-  if (program.kind === 'columns') {
-    checkColumns(program, vec, fail)
-    return
-  }
-  if (program.kind === 'totals') {
-    checkTotals(program, axes, fail)
+  if (program.kind === 'columns' || program.kind === 'totals') {
+    checkDealt(program, vec, fail)
     return
   }
   const walks = program.kind === 'rows' ? [program.kept, program.reread] : walksOf(program)
@@ -96,48 +89,22 @@ function checkInRows({ mapped, length, kept }: InRows, whole: Instance, pass: st
   if (!Number.isInteger(kept) || kept > Math.max(0, ...longest)) fail(`no variant keeps groups of ${kept} elements`)
 }
 
-/** Checks that chunks are whole packs, that every walk reduces or stores a value, and that it reads chunks only of rows that it loads. */
-function checkColumns({ sequence, parts, each }: ColumnProgram, vec: number, fail: Fail): void {
-  if (vec < 4) fail(`chunks of ${vec} columns do not fill packs of results`)
-  if (!Number.isInteger(Math.log2(parts)) || parts > 8) fail(`rows are dealt out to ${parts} parts`)
-  if (!Number.isInteger(Math.log2(each)) || each < 1 || parts * each > 8) fail(`${each} chunks of each part are loaded at once`)
-  const walks = sequence.filter((step) => step.kind === 'pass')
-  if (walks.length === 0) fail('a column program walks over no rows')
-  for (const { reductions, loads, when } of walks) {
-    if (when !== undefined) visit(when, ({ kind }) => kind === 'element' && fail('a walk asks its columns which rows count'))
-    if (reductions.length === 0) fail('a walk over rows reduces nothing')
-    for (const { stmt, values } of reductions) for (const value of values) checkLoaded(namesOf(stmt), value, loads, fail)
+/** Checks that chunks are whole packs, and that every walk reduces or stores a value. What walks read is checked once they are loops. */
+function checkDealt(program: DealtProgram, vec: number, fail: Fail): void {
+  if (program.kind === 'columns') {
+    const { parts, each } = program
+    if (vec < 4) fail(`chunks of ${vec} columns do not fill packs of results`)
+    if (!Number.isInteger(Math.log2(parts)) || parts > 8) fail(`rows are dealt out to ${parts} parts`)
+    if (!Number.isInteger(Math.log2(each)) || each < 1 || parts * each > 8) fail(`${each} chunks of each part are loaded at once`)
   }
-  for (const { loads, stores } of sequence.filter((step) => step.kind === 'stores')) {
-    if (stores.length === 0) fail('a walk that stores rows stores nothing')
-    for (const { value, tensor } of stores) checkLoaded(tensor, value, loads, fail)
+  const passes = dealtPassesOf(program)
+  if (passes.length === 0) fail('a program that divides iterations reduces nothing')
+  for (const { loops, reductions } of passes) {
+    if (loops.length === 0 || reductions.length === 0) fail('a walk reduces nothing')
+    for (const { index, length } of loops) if (!isHostExpr(length)) fail(`only a row knows how far ${index} runs`)
   }
-}
-
-/** Names of the results of a reduction, as messages have them. */
-const namesOf = (stmt: Reduction): string =>
-  resultsOf(stmt)
-    .map(({ name }) => name)
-    .join(', ')
-
-const checkLoaded = (name: string, value: Expr, loads: readonly ColumnLoad[], fail: Fail): void =>
-  visit(value, (node) => {
-    if (node.kind === 'element' && !loads.some((load) => load.name === node.row))
-      fail(`${name} reads ${node.row}, which is not loaded`)
-  })
-
-/** Checks that every walk has loops that the host can count, reduces a value, and reads chunks only of rows that it loads. */
-function checkTotals({ loops, totals, loads, before }: TotalProgram, axes: readonly RowAxis[], fail: Fail): void {
-  if (loops.length === 0 || totals.length === 0) fail('a walk over a tensor reduces nothing')
-  for (const { index, length } of loops) if (!isHostExpr(length)) fail(`only a row knows how far ${index} runs`)
-  const known = new Set([...axes, ...loops].map(({ index }) => index))
-  for (const { name } of before) known.add(name)
-  for (const { stmt, values } of totals)
-    for (const value of values) {
-      for (const name of freeNames(value))
-        if (!known.has(name) && !loads.some((load) => load.name === name))
-          fail(`a total by ${stmt.kind === 'merge' ? 'a monoid' : stmt.monoid} reads ${name}, which is not known in the walk`)
-    }
+  for (const step of program.sequence)
+    if (step.kind === 'stores' && step.stores.length === 0) fail('a walk that stores rows stores nothing')
 }
 
 /** Steps for any chunk, and steps for a chunk that lies in one piece. */

@@ -3,8 +3,9 @@ import { describe, expect, it } from 'vitest'
 import { call, dim, f32, index, local } from '../../src/ir/build.js'
 import type { Expr } from '../../src/ir/expr.js'
 import type { Kernel, Stmt } from '../../src/ir/kernel.js'
-import { columnProgramNames } from '../../src/schedule/column_program.js'
+import { eachPass } from '../../src/loop/kernel_loops.js'
 import { columnsOf } from '../../src/schedule/columns.js'
+import { programNames } from '../../src/schedule/dealt_program.js'
 import { describeSchedule } from '../../src/schedule/describe.js'
 import { mapKernel } from '../../src/schedule/map.js'
 import type { MappedKernel } from '../../src/schedule/mapped.js'
@@ -44,9 +45,9 @@ describe('columns that are stored row by row', () => {
     expect(made).toMatchObject({ vec: 8, axes: [{ index: 'b' }], program: { parts: 8, column: { index: 's' } } })
     expect(made?.program.sequence).toMatchObject([
       { kind: 'pass', reductions: [{ stmt: { name: 'total' } }] },
-      { kind: 'stores', loop: { index: 'c' }, loads: [{ isWhole: true }], stores: [{ inChunks: true, isWhole: true }] },
+      { kind: 'stores', loops: [{ index: 'c' }], loads: [{ isWhole: true }], stores: [{ inChunks: true, isWhole: true }] },
     ])
-    expect(columnProgramNames(made?.program ?? { sequence: [] })).toEqual(['k', 'x_s', 'total', 'c', 'x_s_2'])
+    expect(programNames(made?.program ?? { sequence: [] })).toEqual(['k', 'x_s', 'total', 'c', 'x_s_2'])
     const text = describeSchedule(mapKernel(instance(shares())))
     expect(text).toContain('walk over c < n:')
     expect(text).toContain('y[b, c, s] = x_s_2[s] / total, in chunks')
@@ -83,7 +84,7 @@ describe('columns that are stored row by row', () => {
   it('are so however few the rows, and of a known number', () => {
     expect(columnsOf(instance(shares(), 'f32', { n: 3 }))?.program.sequence).toMatchObject([
       {},
-      { loop: { length: { value: 3 } } },
+      { loops: [{ length: { value: 3 } }] },
     ])
   })
 
@@ -116,7 +117,7 @@ describe('columns that are stored row by row', () => {
       },
     })
     verifyMapped(mapped, 'mapping')
-    expect(() => verifyMapped(without({ loads: [] }), 'mapping')).toThrow('y reads x_s_2, which is not loaded')
+    expect(() => eachPass(without({ loads: [] }), () => undefined)).toThrow('an element of x_s_2 is read before it is computed')
     expect(() => verifyMapped(without({ stores: [] }), 'mapping')).toThrow('a walk that stores rows stores nothing')
   })
 })

@@ -3,9 +3,10 @@ import { describe, expect, it } from 'vitest'
 import { call, dim, f32, i32, index, local } from '../../src/ir/build.js'
 import type { Expr } from '../../src/ir/expr.js'
 import type { Kernel, Stmt } from '../../src/ir/kernel.js'
+import { eachPass } from '../../src/loop/kernel_loops.js'
 import { problemOf } from '../../src/schedule/choice.js'
-import { columnProgramNames } from '../../src/schedule/column_program.js'
 import { columnsOf } from '../../src/schedule/columns.js'
+import { programNames } from '../../src/schedule/dealt_program.js'
 import { describeSchedule } from '../../src/schedule/describe.js'
 import { mapKernel } from '../../src/schedule/map.js'
 import type { MappedKernel } from '../../src/schedule/mapped.js'
@@ -73,7 +74,7 @@ describe('column programs', () => {
     }
     const { sequence = [] } = columnsOf(instance(named))?.program ?? {}
     expect(sequence.map(({ kind }) => kind)).toEqual(['pass', 'let', 'store'])
-    expect(columnProgramNames({ sequence })).toEqual(['r', 'x_c', 'total', 'mean'])
+    expect(programNames({ sequence })).toEqual(['r', 'x_c', 'total', 'mean'])
   })
 
   it('have no choice of a schedule', () => {
@@ -160,12 +161,13 @@ describe('column programs', () => {
       program: { ...program, sequence: program.sequence.map((s) => (s.kind === 'pass' ? { ...s, ...changes } : s)) },
     })
     verifyMapped(mapped, 'mapping')
-    expect(() => verifyMapped(without({ loads: [] }), 'mapping')).toThrow('total reads x_c, which is not loaded')
-    expect(() => verifyMapped(without({ reductions: [] }), 'mapping')).toThrow('a walk over rows reduces nothing')
+    expect(() => eachPass(without({ loads: [] }), () => undefined)).toThrow('an element of x_c is read before it is computed')
+    expect(() => verifyMapped(without({ reductions: [] }), 'mapping')).toThrow('a walk reduces nothing')
     expect(() => verifyMapped({ ...mapped, program: { ...program, parts: 3 } }, 'mapping')).toThrow('3 parts')
     expect(() => verifyMapped({ ...mapped, program: { ...program, each: 2 } }, 'mapping')).toThrow('2 chunks of each part')
     const ofColumns = { kind: 'element', type: 'f32', row: 'x_c', index: c } as const
-    expect(() => verifyMapped(without({ when: call('lt', ofColumns, f32(1)) }), 'mapping')).toThrow('which rows count')
+    const asked = without({ when: call('lt', ofColumns, f32(1)) })
+    expect(() => eachPass(asked, () => undefined)).toThrow('an element of x_c is read before it is computed')
     expect(() => verifyMapped({ ...mapped, vec: 2 }, 'mapping')).toThrow('chunks of 2 columns')
   })
 })

@@ -2,12 +2,14 @@
 import { describe, expect, it } from 'vitest'
 import { call, dim, f32, i32, index, local } from '../../src/ir/build.js'
 import type { Expr } from '../../src/ir/expr.js'
-import type { Kernel, Stmt, StmtOf } from '../../src/ir/kernel.js'
+import type { Kernel, Stmt } from '../../src/ir/kernel.js'
+import { eachPass } from '../../src/loop/kernel_loops.js'
 import { problemOf } from '../../src/schedule/choice.js'
+import { programNames, walkOf } from '../../src/schedule/dealt_program.js'
 import { describeSchedule } from '../../src/schedule/describe.js'
 import { mapKernel } from '../../src/schedule/map.js'
 import type { MappedKernel } from '../../src/schedule/mapped.js'
-import { totalProgramNames, totalsOf } from '../../src/schedule/totals.js'
+import { totalsOf } from '../../src/schedule/totals.js'
 import { verifyMapped } from '../../src/schedule/verify_mapped.js'
 import { axis, kernel, load, tensor } from './fixtures.js'
 
@@ -42,12 +44,16 @@ const reduced = (...body: readonly Stmt[]): Kernel =>
 const all = reduced(reduce(fold(load('x', r, c))))
 
 const instance = (subject: Kernel, T: 'f32' | 'f16' = 'f32') => ({ kernel: subject, types: { T }, dims: {} })
-const indices = (subject: Kernel) => totalsOf(instance(subject))?.program.loops.map((loop) => loop.index)
+const passOf = (subject: Kernel, T?: 'f16') => {
+  const made = totalsOf(instance(subject, T))
+  return made && walkOf(made.program)
+}
+const indices = (subject: Kernel) => passOf(subject)?.loops.map((loop) => loop.index)
 
 describe('programs of totals', () => {
   it('run nested loops in chunks of adjacent elements', () => {
     const f16 = totalsOf(instance(all, 'f16'))
-    expect(f16).toMatchObject({ vec: 8, axes: [], program: { loads: [{ name: 'x_c', isWhole: true }] } })
+    expect(f16).toMatchObject({ vec: 8, axes: [], program: { sequence: [{ loads: [{ name: 'x_c', isWhole: true }] }, {}] } })
     expect(indices(all)).toEqual(['r', 'c'])
     // Of a transposed tensor, the other loop runs along neighbours.
     expect(indices(reduced(reduce(fold(load('t', c, r)))))).toEqual(['c', 'r'])
@@ -55,7 +61,7 @@ describe('programs of totals', () => {
   })
 
   it('find which chunks are whole rows: those of a row-major tensor, read to the end of its rows', () => {
-    const isWhole = (subject: Kernel) => totalsOf(instance(subject))?.program.loads.map((each) => each.isWhole)
+    const isWhole = (subject: Kernel) => passOf(subject)?.loads.map((each) => each.isWhole)
     expect(isWhole(reduced(reduce(fold(load('x', r, c)))))).toEqual([true])
     // Another dimension than the tensor's, and rows that are apart in memory.
     expect(isWhole(reduced(reduce(fold(load('x', r, c), dim('m'), 'c'), dim('n'))))).toEqual([false])
@@ -71,8 +77,8 @@ describe('programs of totals', () => {
 
   it('read values found by a separate sum element by element', () => {
     const place: Expr = { kind: 'fold', type: 'i32', monoid: 'sum', length: i32(3), index: 'k', value: index('k') }
-    const made = totalsOf(instance(reduced(reduce(fold(call('mul', load('x', r, c), load('x', place, c)))))))
-    expect(made?.program.loads.map((each) => each.load.indices)).toEqual([[r, c]])
+    const made = passOf(reduced(reduce(fold(call('mul', load('x', r, c), load('x', place, c))))))
+    expect(made?.loads.map((each) => each.load.indices)).toEqual([[r, c]])
   })
 
   it('define their names once each', () => {
@@ -85,7 +91,7 @@ describe('programs of totals', () => {
       ),
     )
     if (made === undefined) throw new Error('no program of totals')
-    expect(totalProgramNames(made.program)).toEqual(['scale', 'r', 'w_r', 'total'])
+    expect(programNames(made.program)).toEqual(['scale', 'r', 'w_r', 'total'])
   })
 
   it('use one loop for one result, with values known before it', () => {
@@ -93,7 +99,9 @@ describe('programs of totals', () => {
       { kind: 'let', name: 'scale', type: 'f32', value: load('w', i32(0)) },
       reduce(call('mul', load('w', r), local('scale'))),
     )
-    expect(totalsOf(instance(scaled))?.program).toMatchObject({ before: [{ name: 'scale' }], after: [{ kind: 'store' }] })
+    expect(totalsOf(instance(scaled))?.program).toMatchObject({
+      sequence: [{ name: 'scale' }, { kind: 'pass' }, { kind: 'store' }],
+    })
   })
 
   it('share a walk among reductions of the same loops', () => {
@@ -101,9 +109,8 @@ describe('programs of totals', () => {
       reduce(fold(load('x', r, c))),
       reduce(fold(call('square', load('x', index('q'), index('d'))), dim('n'), 'd'), dim('m'), 'q', 'squares'),
     )
-    const made = totalsOf(instance(two))
-    expect(made?.program.loads).toHaveLength(1)
-    expect(made?.program.totals).toHaveLength(2)
+    expect(passOf(two)?.loads).toHaveLength(1)
+    expect(passOf(two)?.reductions).toHaveLength(2)
   })
 
   it('have no choice of a schedule', () => {
@@ -132,36 +139,27 @@ describe('programs of totals', () => {
   })
 
   it('fold differently combined values element by element', () => {
-    const mixed = totalsOf(instance(reduced(reduce(fold(load('x', r, c), dim('n'), 'c', 'max')))))
-    expect(mixed?.program.loops.map((loop) => loop.index)).toEqual(['r'])
-    expect(mixed?.program.totals[0]?.values[0]?.kind).toBe('fold')
+    const mixed = passOf(reduced(reduce(fold(load('x', r, c), dim('n'), 'c', 'max'))))
+    expect(mixed?.loops.map((loop) => loop.index)).toEqual(['r'])
+    expect(mixed?.reductions[0]?.values[0]?.kind).toBe('fold')
   })
 
   it('are refused by their verifier if a pass reads a value that it does not load, or has nothing to reduce', () => {
     const mapped = mapKernel(instance(all))
     const { program } = mapped
     if (program.kind !== 'totals') throw new Error('no program of totals')
-    const changed = (changes: object): MappedKernel => ({ ...mapped, program: { ...program, ...changes } })
+    const pass = walkOf(program)
+    const changed = (changes: object): MappedKernel => ({
+      ...mapped,
+      program: { ...program, sequence: program.sequence.map((step) => (step === pass ? { ...pass, ...changes } : step)) },
+    })
     verifyMapped(mapped, 'mapping')
-    expect(() => verifyMapped(changed({ loads: [] }), 'mapping')).toThrow(
-      'a total by sum reads x_c, which is not known in the walk',
-    )
-    const values = program.totals[0]?.values
-    const merged: StmtOf<'merge'> = {
-      kind: 'merge',
-      names: ['total'],
-      monoid: { fields: [], left: [], right: [], combine: [] },
-      length: dim('m'),
-      index: 'r',
-      values: values ?? [],
-    }
-    expect(() => verifyMapped(changed({ loads: [], totals: [{ stmt: merged, values }] }), 'mapping')).toThrow(
-      'a total by a monoid reads x_c',
-    )
-    expect(() => verifyMapped(changed({ totals: [] }), 'mapping')).toThrow('a walk over a tensor reduces nothing')
+    expect(() => eachPass(changed({ loads: [] }), () => undefined)).toThrow('an element of x_c is read before it is computed')
+    const [total] = pass.reductions
+    expect(() => verifyMapped(changed({ reductions: [] }), 'mapping')).toThrow('a walk reduces nothing')
     const unknown = [{ index: 'r', length: local('total', 'i32') }]
     expect(() => verifyMapped(changed({ loops: unknown }), 'mapping')).toThrow('only a row knows how far r runs')
-    const late = [{ stmt: program.totals[0]?.stmt, values: [call('add', local('total'), f32(1))] }]
-    expect(() => verifyMapped(changed({ totals: late }), 'mapping')).toThrow('reads total')
+    const late = [{ ...total, values: [call('add', local('total'), f32(1))] }]
+    expect(() => eachPass(changed({ reductions: late }), () => undefined)).toThrow('total is read before it is computed')
   })
 })

@@ -1,12 +1,15 @@
-/** A column program: walks over rows by threads that each own a chunk of neighbouring columns. Found by `columnsOf`. */
+/**
+ * Programs whose iterations threads divide. In a column program, a thread owns a chunk of neighbouring columns and shares its rows with other threads
+ * (columns.ts); in a program of totals, blocks divide the chunks of a tensor (totals.ts).
+ */
 import type { DType } from '../ir/dtype.js'
 import type { Expr, ExprOf } from '../ir/expr.js'
 import type { RowAxis, StmtOf } from '../ir/kernel.js'
 import type { Loop } from './normal.js'
 import { type Reduced, resultsOf } from './reduction.js'
 
-/** Consecutive columns of one row, read as a chunk. */
-export interface ColumnLoad {
+/** Consecutive elements, read as a chunk: columns of one row, or elements along the innermost loop. */
+export interface ChunkLoad {
   readonly name: string
   readonly load: ExprOf<'load'>
   readonly dtype: DType
@@ -14,11 +17,12 @@ export interface ColumnLoad {
   readonly isWhole: boolean
 }
 
-export interface ColumnPass {
+export interface DealtPass {
   readonly kind: 'pass'
-  readonly loop: Loop
-  readonly loads: readonly ColumnLoad[]
-  /** Of every column; loads of columns in their values are elements of rows that have the names of the loads. */
+  /** Outermost first: the rows of columns, or the loops of a tensor, of which chunks lie along the last. */
+  readonly loops: readonly Loop[]
+  readonly loads: readonly ChunkLoad[]
+  /** Of every column, or of the tensor; loads of chunks in their values are elements of rows that have the names of the loads. */
   readonly reductions: readonly Reduced[]
   /** Of a row: where it does not hold, the row is not loaded and counts nothing. It is the same for all columns. */
   readonly when?: Expr
@@ -36,13 +40,13 @@ export interface ColumnStore extends Pick<StmtOf<'store'>, 'tensor' | 'indices' 
 export interface ColumnStores {
   readonly kind: 'stores'
   /** Over the axis of rows, which no reduction depends on. */
-  readonly loop: Loop
-  readonly loads: readonly ColumnLoad[]
+  readonly loops: readonly Loop[]
+  readonly loads: readonly ChunkLoad[]
   readonly stores: readonly ColumnStore[]
 }
 
-/** A step of a column program: a walk over the rows, or what is computed once a column. */
-export type ColumnStep = ColumnPass | ColumnStores | StmtOf<'let'> | StmtOf<'store'>
+/** A step: a walk over rows or a tensor, or what is computed once, of each column. */
+export type DealtStep = DealtPass | ColumnStores | StmtOf<'let'> | StmtOf<'store'>
 
 export interface ColumnProgram {
   readonly kind: 'columns'
@@ -54,15 +58,33 @@ export interface ColumnProgram {
   readonly parts: number
   /** Chunks of each part that a thread loads before it needs the first. */
   readonly each: number
-  readonly sequence: readonly ColumnStep[]
+  readonly sequence: readonly DealtStep[]
 }
 
-/** The names a column program gives, in order. */
-export const columnProgramNames = ({ sequence }: Pick<ColumnProgram, 'sequence'>): readonly string[] =>
+export interface TotalProgram {
+  readonly kind: 'totals'
+  /** Scalars that are known before, one pass, and statements over its totals. */
+  readonly sequence: readonly DealtStep[]
+}
+
+export type DealtProgram = ColumnProgram | TotalProgram
+
+export const passesOf = ({ sequence }: Pick<DealtProgram, 'sequence'>): readonly DealtPass[] =>
+  sequence.flatMap((step) => (step.kind === 'pass' ? [step] : []))
+
+/** The pass of a program of totals. */
+export function walkOf(program: TotalProgram): DealtPass {
+  const [pass] = passesOf(program)
+  if (pass === undefined) throw new Error('internal: a program of totals walks over nothing')
+  return pass
+}
+
+/** The names a program gives, in order. */
+export const programNames = ({ sequence }: Pick<DealtProgram, 'sequence'>): readonly string[] =>
   sequence.flatMap((step) => {
     if (step.kind === 'let') return [step.name]
     if (step.kind === 'store') return []
     const reductions = step.kind === 'pass' ? step.reductions : []
     const results = reductions.flatMap(({ stmt }) => resultsOf(stmt))
-    return [step.loop.index, ...step.loads.map(({ name }) => name), ...results.map(({ name }) => name)]
+    return [...step.loops.map(({ index }) => index), ...step.loads.map(({ name }) => name), ...results.map(({ name }) => name)]
   })
