@@ -69,7 +69,8 @@ struct PipelinedMemory {
   __device__ __forceinline__ PhaseBarrier queries_full() const { return barrier(4 * Shape::stages); }
 
   /// Initialises the barriers, by one thread, before a barrier of the block. All threads of the producer signal that a tile is full, and
-  /// one lane of each other warp signals that it is empty.
+  /// one lane of each other warp signals that it is empty. Computed queries are those of all other threads.
+  template <class Slots>
   __device__ __forceinline__ void initialise() const {
     for (int stage = 0; stage < Shape::stages; ++stage) {
       keys_full(stage).initialise(warpgroup_threads);
@@ -77,7 +78,7 @@ struct PipelinedMemory {
       keys_empty(stage).initialise(4 * Shape::groups);
       values_empty(stage).initialise(4 * Shape::groups);
     }
-    queries_full().initialise(warpgroup_threads);
+    queries_full().initialise(computes_query<Slots> ? Shape::groups * warpgroup_threads : warpgroup_threads);
     publish_barriers();
   }
 
@@ -163,6 +164,28 @@ __device__ __forceinline__ void copy_queries(const PipelinedWork<Slots, Shape>& 
   queries.template copy<Shape, Shape::queries>(memory.queries, work.queries - work.first);
 }
 
+/// Computes a warpgroup's 64 rows of queries, rounded to T, and announces its part.
+template <class T, class Shape, class Slots>
+__device__ __forceinline__ void compute_queries(const PipelinedWork<Slots, Shape>& work, const PipelinedMemory<Shape>& memory,
+                                                const AttentionSizes& sizes, const Slots& slots, int group) {
+  constexpr int chunks = Shape::width / 8;
+#pragma unroll 2
+  for (int at = static_cast<int>(threadIdx.x) % warpgroup_threads; at < 64 * chunks; at += warpgroup_threads) {
+    const int row = group * 64 + at / chunks, chunk = at % chunks, column = chunk * 8;
+    float values[8] = {};
+    if (work.first + row < work.queries && column < sizes.head_dim) {
+      slots.template query_elements<8, true>(work.b, work.h, work.first + row, column, min(sizes.head_dim - column, 8), values);
+    }
+    Pack<T, 8> pack;
+    round_into(pack, values);
+    const uint32_t block = static_cast<uint32_t>(chunk / 8) * Shape::query_block_bytes;
+    const uint32_t place = static_cast<uint32_t>(row) * Shape::row_bytes + static_cast<uint32_t>(chunk % 8 ^ row % 8) * 16;
+    store_shared_16(memory.queries + (block + place), pack);
+  }
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+  arrive(memory.queries_full());
+}
+
 /// Announces the queries and fills the rings: keys of a tile and values of the previous one. Started copies are announced when the next
 /// ones are in flight, or when the ring has no room for them.
 template <class T, class Shape, class Slots>
@@ -190,7 +213,7 @@ __device__ __forceinline__ void fill_rings(const PipelinedWork<Slots, Shape>& wo
     }
     empty.wait(parity);
   };
-  started(memory.queries_full());
+  if constexpr (!computes_query<Slots>) started(memory.queries_full());
   const int64_t key_stride = slots.key_stride(), value_stride = slots.value_stride();
   const auto& met = work.met;
   RowCopier<T> keys(key, slots.key_row(work.b, work.h, 0) + met.begin * key_stride, key_stride, sizes.head_dim);

@@ -4,6 +4,7 @@
  * a kernel of its own stores the factor first, and nothing is saved. Factors in memory whose rows are not aligned are copied by one launch.
  */
 import { type DType, dtypeInfo } from '../ir/dtype.js'
+import type { Expr } from '../ir/expr.js'
 import { slowIntrinsics } from '../ir/intrinsics.js'
 import type { Kernel } from '../ir/kernel.js'
 import { factorParam, factorsOf, type MatmulFactor, type MatmulKernel, sumsIntegers } from '../ir/product.js'
@@ -97,11 +98,15 @@ function workOf(
 
 /** Operations per element of a row program: one per function, including those of reductions. */
 function operationsOf(prologue: Kernel): number {
-  let operations = 0
-  for (const expr of prologue.body.flatMap(stmtExprs)) {
-    visit(expr, (node) => {
-      if (node.kind === 'call') operations += node.type !== 'f32' ? 0 : slowIntrinsics.has(node.fn) ? slowOperations : 1
-    })
-  }
+  const operations = prologue.body.flatMap(stmtExprs).reduce((sum, expr) => sum + operationsIn(expr), 0)
   return operations + prologue.body.filter(({ kind }) => kind === 'reduce').length
+}
+
+/** Operations of an expression in float32. */
+export function operationsIn(expr: Expr): number {
+  let operations = 0
+  visit(expr, (node) => {
+    if (node.kind === 'call') operations += node.type !== 'f32' ? 0 : slowIntrinsics.has(node.fn) ? slowOperations : 1
+  })
+  return operations
 }

@@ -221,6 +221,41 @@ inline void copy_async_wait(HEDDLE_SIMT_HERE) {
   });
 }
 
+namespace simt {
+
+/// Bytes from `place` on, to be written by one of several threads that fill 16 bytes in parts. Races are tracked per 16 bytes: parts are ordered
+/// against all accesses but one another, like additions.
+inline char* shared_part(Shared16 place, uint32_t bytes) {
+  Worker& worker = *current;
+  const SharedArena::Array* array = worker.dynamic;
+  if (__builtin_expect(array == nullptr || place.offset % bytes != 0 || uint64_t{place.offset} + bytes > array->bytes, 0)) {
+    worker.fault("dynamic shared byte %u is not a place for %u bytes (%u bytes)", place.offset, bytes, worker.shared_bytes);
+  }
+  AccessOrder(worker).add(array->shadow[place.offset / 16], "16-byte word", place.offset / 16);
+  return array->data + place.offset;
+}
+
+}  // namespace simt
+
+/// Copies at once: a part written while others read its word is found here, and a missing wait by copies of 16 bytes.
+template <int Elements, class T>
+inline void copy_async_part(Shared16 to, const In<T>& from, int64_t offset, bool valid) {
+  constexpr uint32_t bytes = Elements * sizeof(T);
+  static_assert(bytes == 4 || bytes == 8, "sizes of copies through the L1 cache");
+  if (valid) from.buffer().check(offset, Elements, sizeof(T), "read");
+  const char* const source = valid ? from.buffer().data + offset * static_cast<int64_t>(sizeof(T)) : nullptr;
+  if (valid && reinterpret_cast<uintptr_t>(source) % bytes != 0) simt::current->fault("a copy of %u bytes from an address that is no multiple", bytes);
+  char* const place = simt::shared_part(to, bytes);
+  if (valid) memcpy(place, source, bytes);
+  else memset(place, 0, bytes);
+}
+
+template <class T>
+inline void store_shared_2(Shared16 to, T element) {
+  static_assert(sizeof(T) == 2, "2 bytes");
+  memcpy(simt::shared_part(to, 2), &element, 2);
+}
+
 #undef HEDDLE_SIMT_HERE
 
 }  // namespace heddle
