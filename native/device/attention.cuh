@@ -164,7 +164,8 @@ int32_t launch_attention(const heddle_launch* launch, heddle_error* error, const
     } else if (has_rising_scores(slots)) {
       const int unit = narrow_unit(extents, query, key, value, out, slots);
       const auto start = [&](auto size, auto keys) { return start_as(Constant<false>{}, size, keys, unit); };
-      if (wider <= 16) return start(Integer<16>{}, Integer<64>{});
+      // Parts cost more than words, and tiles of more keys wait for them less often.
+      if (wider <= 16) return start(Integer<16>{}, Integer<128>{});
       if (wider <= 32) return start(Integer<32>{}, Integer<64>{});
       if (wider <= 64) return start(Integer<64>{}, Integer<64>{});
       if (wider <= 128) return start(Integer<128>{}, Integer<64>{});
