@@ -4,7 +4,7 @@
  */
 import { mkdirSync, type Stats, statSync } from 'node:fs'
 import { homedir } from 'node:os'
-import { dirname, isAbsolute, join, resolve } from 'node:path'
+import { dirname, type PlatformPath, posix, resolve, win32 } from 'node:path'
 import { environmentError } from './errors.js'
 
 /** Permission to write for the group and for others. */
@@ -16,7 +16,7 @@ const othersWrite = 0o022
  * @throws environment `cache.foreign` for a folder of another user, or one that others may write to; `cache.write` if it cannot be created
  */
 export function cacheFolder(env: NodeJS.ProcessEnv = process.env): string {
-  const folder = namedFolder(env)
+  const folder = namedFolder(env, process.platform, homedir())
   const found = stateOf(folder)
   if (found === undefined) make(folder)
   else expectOwned(folder, found)
@@ -38,11 +38,21 @@ const unwritable = (folder: string, why: string, cause?: unknown) =>
     cause,
   })
 
-function namedFolder(env: NodeJS.ProcessEnv): string {
+/**
+ * The folder of a user on a system: `%LOCALAPPDATA%\\heddle\\Cache`, `~/Library/Caches/heddle`, `~/.cache/heddle`. $HEDDLE_CACHE, and an absolute
+ * $XDG_CACHE_HOME except on Windows, name another.
+ */
+export function namedFolder(env: NodeJS.ProcessEnv, platform: NodeJS.Platform, home: string): string {
   if (env.HEDDLE_CACHE) return resolve(env.HEDDLE_CACHE)
+  const { isAbsolute, join }: PlatformPath = platform === 'win32' ? win32 : posix
+  if (platform === 'win32') {
+    const { LOCALAPPDATA: local = '' } = env
+    return join(isAbsolute(local) ? local : join(home, 'AppData', 'Local'), 'heddle', 'Cache')
+  }
   const { XDG_CACHE_HOME: stated = '' } = env
   // By the XDG specification, a relative path is ignored.
-  return join(isAbsolute(stated) ? stated : join(homedir(), '.cache'), 'heddle')
+  if (isAbsolute(stated)) return join(stated, 'heddle')
+  return platform === 'darwin' ? join(home, 'Library', 'Caches', 'heddle') : join(home, '.cache', 'heddle')
 }
 
 /** @throws environment `cache.write` for a file, `cache.foreign`. A folder of root is accepted: it is as safe as the system. */
@@ -50,7 +60,9 @@ function expectOwned(folder: string, found: Stats): void {
   if (!found.isDirectory()) throw unwritable(folder, 'it is a file')
   const { uid, mode } = found
   const user = process.geteuid?.()
-  if (user !== undefined && uid !== user && uid !== 0) {
+  // Windows has no such modes: the folder below the user's profile is the user's own.
+  if (user === undefined) return
+  if (uid !== user && uid !== 0) {
     throw environmentError('cache.foreign', `the cache ${folder} belongs to user ${uid}, expected your own (${user})`, {
       hint: 'its content would run as you: name your own folder with HEDDLE_CACHE',
     })

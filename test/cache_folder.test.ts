@@ -3,7 +3,7 @@ import { chmodSync, chownSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFi
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { cacheFolder } from '../src/cache_folder.js'
+import { cacheFolder, namedFolder } from '../src/cache_folder.js'
 import { contentDigest, isOwn, recordOwn } from '../src/own_text.js'
 
 let work: string
@@ -74,3 +74,14 @@ test('records in it belong to its user, and nothing else does', async () => {
   expect(isOwn(contentDigest('another'))).toBe(false)
   expect(isOwn('../own')).toBe(false)
 })
+
+test.each([
+  ['linux', {}, '/home/me', '/home/me/.cache/heddle'],
+  ['linux', { XDG_CACHE_HOME: '/data/cache' }, '/home/me', '/data/cache/heddle'],
+  ['linux', { XDG_CACHE_HOME: 'cache' }, '/home/me', '/home/me/.cache/heddle'],
+  ['darwin', {}, '/Users/me', '/Users/me/Library/Caches/heddle'],
+  ['win32', { LOCALAPPDATA: 'D:\\Local' }, 'C:\\Users\\me', 'D:\\Local\\heddle\\Cache'],
+  ['win32', { XDG_CACHE_HOME: '/data/cache' }, 'C:\\Users\\me', 'C:\\Users\\me\\AppData\\Local\\heddle\\Cache'],
+] as const)('on %s with %j it is below %s: %s', (platform, env, home, folder) =>
+  expect(namedFolder(env, platform, home)).toBe(folder),
+)

@@ -25,7 +25,7 @@ import { givenShapes, shapesOf } from './bench_options.js'
 import { addTarget } from './bench_target.js'
 import { type CliContext, json } from './context.js'
 import { countsOf, positive } from './options.js'
-import { type DeviceName, deviceOption, dtypes, openOptions } from './pipeline.js'
+import { compiledDeviceOption, type DeviceName, dtypes, openOptions } from './pipeline.js'
 import { readTuning } from './tuning_file.js'
 
 export interface BenchEncoderOptions {
@@ -95,7 +95,7 @@ export async function runBenchEncoder(options: BenchEncoderOptions, context: Cli
   const writeReport = report === undefined ? undefined : await namedFile(report, 'bench.report')
   const config = await sizedConfig(options.config, root, options)
   const lengths = lengthsOf(options.lengths)
-  const { device, library, manifest } = await openKernels(options.device, openOptions(context))
+  const { device, library, manifest } = await openKernels(options.device, { ...openOptions(context), compiled: true })
   const { kind } = device
   try {
     const info = device.info()
@@ -156,7 +156,7 @@ export const encoderCommand = (context: () => CliContext) =>
     .option('--lengths <lengths>', 'full, half (uniform in 1..seq), or a file of lengths', 'full')
     .addOption(new Option('--masked', 'with a random mask over pairs of tokens, in addition to the lengths').conflicts('peer'))
     .addOption(new Option('--dtype <dtype>', 'storage type').choices(dtypes).default('f16' as const))
-    .addOption(deviceOption())
+    .addOption(compiledDeviceOption())
     .option('--repeats <count>', 'timed replays of each plan and shape', positive, 30)
     .option('--algorithms <file>', 'also time each plan with the matmul algorithms of a tuning file')
     .option('--profile', 'also time every step separately')

@@ -8,7 +8,7 @@ import type { NativeDeviceInfo } from '../runtime/native.js'
 import { openKernels } from '../runtime/open.js'
 import { type CliContext, json } from './context.js'
 import { countsOf, positive } from './options.js'
-import { type DeviceName, deviceOption, dtypes, openOptions } from './pipeline.js'
+import { compiledDeviceOption, type DeviceName, dtypes, openOptions } from './pipeline.js'
 
 export interface BenchDecodingOptions {
   readonly plans: readonly string[]
@@ -55,7 +55,7 @@ export async function runBenchDecoding(options: BenchDecodingOptions, context: C
   const { plans, batch: batches, layers, heads, headSize: headDim, vocab, steps, memory, memoryHidden, dtype, repeats } = options
   expectPeer(options)
   const { log, signal } = context
-  const kernels = await openKernels(options.device, openOptions(context))
+  const kernels = await openKernels(options.device, { ...openOptions(context), compiled: true })
   const { device } = kernels
   try {
     const info = device.info()
@@ -108,7 +108,7 @@ export const decodingCommand = (context: () => CliContext) =>
     .option('--top-k <count>', 'sample from this many of the most likely tokens', positive)
     .option('--top-p <mass>', 'sample from the most likely tokens with this total probability', number)
     .addOption(new Option('--dtype <dtype>', 'storage type').choices(dtypes).default('f16' as const))
-    .addOption(deviceOption())
+    .addOption(compiledDeviceOption())
     .option('--repeats <count>', 'timed runs of each plan and batch', positive, 20)
     .option('--profile', 'also time every kernel of a step separately')
     .addOption(new Option('--peer <framework>', 'also time the same work in a framework').choices(['torch'] as const))

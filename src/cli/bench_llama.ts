@@ -21,7 +21,7 @@ import { expectNotSlower, expectSamples, ratioOf, shapesOf, usualRatio } from '.
 import { type CliContext, json } from './context.js'
 import { cachesOption } from './llama_options.js'
 import { positive } from './options.js'
-import { type DeviceName, deviceOption, dtypes, openOptions } from './pipeline.js'
+import { compiledDeviceOption, type DeviceName, dtypes, openOptions } from './pipeline.js'
 
 export interface BenchLlamaOptions {
   /** A model folder, instead of a known shape. */
@@ -77,7 +77,7 @@ export async function runBenchLlama(
   const steps = options.steps ?? (prompts.length === 0 ? [{ batch: 1, seq: 512 }] : [])
   expectSamples(options)
   const save = options.save === undefined ? undefined : await baselineFile(resolve(root, options.save))
-  const kernels = await openKernels(options.device, openOptions(context))
+  const kernels = await openKernels(options.device, { ...openOptions(context), compiled: true })
   const { device, manifest } = kernels
   try {
     const info = device.info()
@@ -148,7 +148,7 @@ export const llamaCommand = (context: () => CliContext) =>
     .option('--invariant <rows>', 'compute everything for this many rows, so that results are identical bit for bit', positive)
     .option('--window <steps>', 'steps per sample, a multiple of 8', positive, 64)
     .addOption(new Option('--dtype <dtype>', 'storage type; default: the type of the configuration').choices(dtypes))
-    .addOption(deviceOption())
+    .addOption(compiledDeviceOption())
     .option('--repeats <count>', 'samples of each plan and shape', positive, 9)
     .addOption(
       new Option('--weights <source>', 'random, or those of the model folder')

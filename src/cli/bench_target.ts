@@ -18,7 +18,7 @@ import { expectNotSlower, expectSamples, ratioOf, usualRatio } from './bench_opt
 import { type CliContext, json } from './context.js'
 import { bare, explainer } from './explained.js'
 import { dimensions, jsonObject, positive } from './options.js'
-import { type DeviceName, deviceOption, dtypes, openOptions } from './pipeline.js'
+import { compiledDeviceOption, type DeviceName, dtypes, openOptions } from './pipeline.js'
 import { type SearchPath, searchPath } from './search_path.js'
 
 type Dims = Readonly<Record<string, number>>
@@ -61,7 +61,7 @@ export async function runBenchTarget(name: string, options: BenchTargetOptions, 
   const { dtype, repeats } = options
   expectSamples(options)
   const save = options.save === undefined ? undefined : await baselineFile(resolve(root, options.save))
-  const opened = await openKernels(options.device, openOptions(context))
+  const opened = await openKernels(options.device, { ...openOptions(context), compiled: true })
   const { device, manifest } = opened
   try {
     const path = await searchPath(root, options.specs)
@@ -216,7 +216,7 @@ export const addTarget = (command: Command, context: () => CliContext) =>
       text.split(','),
     )
     .addOption(new Option('--dtype <dtype>', 'storage type').choices(dtypes).default('f32' as const))
-    .addOption(deviceOption())
+    .addOption(compiledDeviceOption())
     .option('--repeats <count>', 'timed replays of each plan and shape', positive, 30)
     .option('--specs <dir>', 'folder of the spec modules', 'specs')
     .option('--save <file>', 'save the times as a baseline for later runs')

@@ -75,6 +75,10 @@ export async function check(names: readonly string[], options: CheckVerbOptions,
   return report
 }
 
+/** The scope of a check on `js`, which is a part of what others cover. */
+const onJs = ({ device }: Pick<CheckReport, 'device'>): string =>
+  device.kind === 'js' ? ': on js, which compares the lowered IR with the body; no device ran generated source' : ''
+
 /** Summary of the compilation with nvcc. */
 export function describeGpu({ nvcc, compiled, sources, findings }: GpuSources): string {
   if (findings.length > 0) return `FAIL nvcc ${nvcc}, sm_90: ${findings.join('\n')}\n`
@@ -99,7 +103,7 @@ export const checkCommand = (context: () => CliContext) =>
     .action(async (names, options) => {
       const report = await check(names, options, context())
       const rest = report.untried > 0 ? `, ${report.untried} not tried` : ''
-      const closing = `${report.passed} passed, ${report.failed} failed${rest}\n`
+      const closing = `${report.passed} passed, ${report.failed} failed${rest}${onJs(report)}\n`
       if (options.json) {
         context().out(json(report))
         context().log(closing)

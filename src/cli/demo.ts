@@ -7,6 +7,7 @@ import { Command } from '@commander-js/extra-typings'
 import { Listr } from 'listr2'
 import { restorePunctuation } from '../models/encoder/punctuation.js'
 import { nativeFolder } from '../runtime/addon.js'
+import { jsByDefault, whyJs } from '../runtime/js/default.js'
 import { defaultDevice, prepareNative } from '../runtime/open.js'
 import { loadTokenizer } from '../text/tokenizer.js'
 import { packageRoot } from '../toolchain/index.js'
@@ -25,6 +26,8 @@ const verses = [
 interface Stages {
   /** Shows a line below the current task. */
   report?: (text: string) => void
+  /** Undefined for the usual one of a machine with a compiler. */
+  device?: 'js' | undefined
   pipeline?: Pipeline
   restored?: readonly string[]
 }
@@ -42,9 +45,11 @@ export async function demo(context: CliContext): Promise<void> {
     [
       {
         title: 'find a device',
-        task: async (_, task) => {
-          await prepareNative(undefined, { root, ...notices((text) => (task.output = text)) })
-          task.title = `the ${defaultDevice()} device, addon in ${nativeFolder()}`
+        task: async (stage, task) => {
+          const opening = { root, ...notices((text) => (task.output = text)) }
+          stage.device = await jsByDefault(opening)
+          await prepareNative(stage.device, opening)
+          task.title = stage.device === undefined ? `the ${defaultDevice()} device, addon in ${nativeFolder()}` : whyJs
         },
       },
       {
@@ -53,7 +58,7 @@ export async function demo(context: CliContext): Promise<void> {
           // Kernels are compiled when the first verse needs them.
           const opening = notices((text) => (stage.report ?? ((line) => (task.output = line)))(text))
           // Uses the shipped kernels in any project.
-          stage.pipeline = await openPipeline(model, {}, packageRoot(), opening)
+          stage.pipeline = await openPipeline(model, { device: stage.device }, packageRoot(), opening)
           const { device, encoder, planReason } = stage.pipeline
           task.title = `loaded ${model} on ${device.info().name} (${device.kind}), ${encoder.dtype}, ${planText(encoder.plan, planReason)}`
         },

@@ -100,7 +100,7 @@ function deviceChecks(devices: readonly DeviceReport[]): Check[] {
     const { info } = report
     const capability = info.computeCapability === undefined ? '' : `, sm ${info.computeCapability}`
     // The name of the CPU device includes its threads.
-    const units = info.kind === 'simt' ? '' : `, ${info.multiprocessors} multiprocessors`
+    const units = info.kind !== 'cuda' ? '' : `, ${info.multiprocessors} multiprocessors`
     return { name, status: 'ok', detail: `${info.name}${capability}${units}`, use }
   })
 }
@@ -124,7 +124,8 @@ function limit(what: string, unit: string, used: number | undefined, stated: num
 
 /** Upper limits of a device: theoretical and measured. */
 async function limitsOf(report: DeviceReport, probe: boolean, { log }: CliContext): Promise<readonly [Check, DeviceLimits][]> {
-  if (!report.available) return []
+  // Nothing is priced for `js`.
+  if (!report.available || report.kind === 'js') return []
   const { kind, info } = report
   const device = openDevice(kind)
   try {
@@ -188,13 +189,13 @@ export async function doctor(context: CliContext, { probe = false }: { readonly 
     matmulCheck(devices),
     ...libraries,
   ]
-  return { ok: usable(checks, devices), checks, devices, limits: limits.map(([, each]) => each) }
+  return { ok: usable(checks), checks, devices, limits: limits.map(([, each]) => each) }
 }
 
-/** True if Node and the cache are usable, and a device is available or can be built. */
-function usable(checks: readonly Check[], devices: readonly DeviceReport[]): boolean {
+/** True if Node and the cache are usable: the device `js` needs nothing else. */
+function usable(checks: readonly Check[]): boolean {
   const has = (name: string) => checks.some((check) => check.name === name && check.status === 'ok')
-  return has('node') && has('cache') && (devices.some(({ available }) => available) || (has('c++') && has('cmake')))
+  return has('node') && has('cache')
 }
 
 const marks = { ok: 'ok', missing: '--', stale: 'old', unknown: '?' } as const

@@ -1,6 +1,6 @@
 /** Options of verbs that open devices and kernels, and their progress callbacks. Loads no model. */
 import { Option } from '@commander-js/extra-typings'
-import { deviceKinds, deviceName } from '../runtime/device_name.js'
+import { compiledDevice, deviceKinds, deviceName } from '../runtime/device_name.js'
 import type { OpenOptions } from '../runtime/open.js'
 import type { CliContext } from './context.js'
 import { compileProgress } from './progress.js'
@@ -9,10 +9,16 @@ export { floatTypes as dtypes } from '../checkpoint/float_types.js'
 export type { DeviceName } from '../runtime/device_name.js'
 
 /** `--device`. Help and completion list the kinds; `cuda:1` selects one of several GPUs. */
-export const deviceOption = (description = 'default: cuda if a GPU works, else simt') =>
+export const deviceOption = (description = 'default: cuda if a GPU works, else simt; js without a C++ compiler') =>
   new Option('--device <device>', `${description}; cuda:1 is the second GPU`)
     .choices(deviceKinds)
     .argParser((text) => deviceName(text))
+
+/** `--device` of verbs that time or test compiled kernels. */
+export const compiledDeviceOption = () =>
+  new Option('--device <device>', 'default: cuda if a GPU works, else simt; cuda:1 is the second GPU')
+    .choices(deviceKinds.filter((kind) => kind !== 'js'))
+    .argParser(compiledDevice)
 
 /** Opening options that report compilation on stderr. */
 export const openOptions = (context: CliContext): OpenOptions => ({

@@ -5,7 +5,7 @@ import { type ReproResult, writeRepro } from '../export/repro.js'
 import { installation } from '../toolchain/index.js'
 import { type CheckedOptions, checkSetup } from './check_setup.js'
 import { type CliContext, json } from './context.js'
-import { deviceOption, dtypes } from './pipeline.js'
+import { compiledDeviceOption, dtypes } from './pipeline.js'
 import { version } from './version.js'
 
 export interface ReproVerbOptions extends CheckedOptions {
@@ -40,7 +40,7 @@ export const reproCommand = (context: () => CliContext) =>
       'a case as check prints it, or a key such as rms_norm__f32; default: the first that fails, else the largest',
     )
     .addOption(new Option('--dtype <dtype>', 'storage type; default: the first of f32, f16 and bf16 that it has').choices(dtypes))
-    .addOption(deviceOption())
+    .addOption(compiledDeviceOption())
     .option('--out <dir>', 'the folder to write, or a .tar.gz file; default: repro- and the key')
     .option('--generated', 'use the source in generated/ as it is, even if edited by hand')
     .option('--specs <dir>', 'folder of the spec modules', 'specs')

@@ -9,7 +9,7 @@ import { checkExports, expectExports, exportFolders } from '../verify/exports.js
 import { type GroupReport, type SelftestReport, selftest } from '../verify/selftest.js'
 import { type CliContext, json } from './context.js'
 import { pattern } from './options.js'
-import { type DeviceName, deviceOption, dtypes, openOptions } from './pipeline.js'
+import { compiledDeviceOption, type DeviceName, dtypes, openOptions } from './pipeline.js'
 
 export interface SelftestOptions {
   readonly device?: DeviceName | undefined
@@ -53,7 +53,7 @@ export async function runSelftest(options: SelftestOptions, context: CliContext)
     modelFolder(resolve(root, path)),
   )
   const exports = await exportsOf(options.exports, filter, root)
-  const { device, library, manifest } = await openKernels(options.device, openOptions(context))
+  const { device, library, manifest } = await openKernels(options.device, { ...openOptions(context), compiled: true })
   // Excludes a project's own ops, which `heddle check` covers: here they would be checked against the shipped body of the same name.
   const shipped = await readManifestOf(installation(root).generated.at(-1) ?? root)
   const digests = new Map(shipped.kernels.map(({ key, digest }) => [key, digest]))
@@ -111,7 +111,7 @@ async function withExports(
 export const selftestCommand = (context: () => CliContext) =>
   new Command('selftest')
     .description('verify the kernels, matmuls and models on a device of this machine')
-    .addOption(deviceOption())
+    .addOption(compiledDeviceOption())
     .addOption(new Option('--dtype <dtype>', 'storage type of the models; default: all').choices(dtypes))
     .option('--model <dir>', 'a model folder with golden.safetensors')
     .option('--golden <dir...>', 'folders written by test/peers/make_bert.py')

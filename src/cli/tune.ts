@@ -13,18 +13,18 @@ import { parseManifest } from '../emit/manifest.js'
 import { findingError, usageError } from '../errors.js'
 import { readText } from '../files.js'
 import { expectApart, expectEmpty, writeWhole } from '../output.js'
-import { architectureOf, type DeviceKind, openDevice } from '../runtime/device.js'
-import { parseDevice } from '../runtime/device_name.js'
+import { architectureOf, openDevice } from '../runtime/device.js'
+import { compiledDevice, parseDevice } from '../runtime/device_name.js'
 import { loadKernels } from '../runtime/library.js'
 import { defaultDevice, prepareNative } from '../runtime/open.js'
 import type { TileSize } from '../schedule/tiles.js'
 import { formatTuning, mergeTuning, sizeName, type TuningEntry } from '../schedule/tuning.js'
-import { buildKernels, mebibytes, outputs } from '../toolchain/index.js'
+import { buildKernels, mebibytes, outputs, type Target } from '../toolchain/index.js'
 import { readKernels } from '../verify/check/specs.js'
 import { givenShapes, shapesOf } from './bench_options.js'
 import { type CliContext, json } from './context.js'
 import { countsOf, dimensions, positive } from './options.js'
-import { type DeviceName, deviceOption, dtypes, openOptions } from './pipeline.js'
+import { compiledDeviceOption, type DeviceName, dtypes, openOptions } from './pipeline.js'
 import { buildProgress } from './progress.js'
 import { searchPath } from './search_path.js'
 import { tuneLibrary } from './tune_library.js'
@@ -67,7 +67,7 @@ const limitBytes = 20 * 2 ** 20
 const planFile = (folder: string): string => join(folder, 'candidates.json')
 
 /** Writes the candidates' sources and their plan to a folder, and builds their library there. */
-async function prepare(folder: string, target: DeviceKind, options: TuneOptions, context: CliContext): Promise<void> {
+async function prepare(folder: string, target: Target, options: TuneOptions, context: CliContext): Promise<void> {
   const { root, signal } = context
   const { kernels, templates, graphs } = await readKernels(root, options.specs)
   const { plan, sets, tiles } = planTuning(kernels, templates, { ...options, target }, besideLibrary(graphs))
@@ -172,10 +172,12 @@ export async function tuneVerb(options: TuneOptions, context: CliContext): Promi
   else await openTuning({ root, specs: options.specs, file: options.out })
   // A machine that only prepares needs no addon.
   if (options.device === undefined || options.prepare === undefined) await prepareNative(options.device, openOptions(context))
-  if (options.candidates === undefined)
-    await prepare(folder, parseDevice(options.device ?? defaultDevice()).kind, options, context)
+  if (options.candidates === undefined) await prepare(folder, targetOf(options.device ?? defaultDevice()), options, context)
   return options.prepare === undefined ? measure(folder, options, context) : { folder }
 }
+
+/** @throws usage `device.kind` for `js` */
+const targetOf = (name: DeviceName): Target => (compiledDevice(name) === 'simt' ? 'simt' : 'cuda')
 
 /** Converts maps of results to records for JSON. */
 const plain = ({ results, ...rest }: TuneVerbResult) => ({
@@ -208,7 +210,7 @@ export const tuneCommand = (context: () => CliContext) =>
     )
     .option('--rows <counts>', 'numbers of rows, separated by commas', countsOf, [256, 4096])
     .addOption(new Option('--dtype <dtype>', 'storage type').choices(dtypes).default('f16' as const))
-    .addOption(deviceOption())
+    .addOption(compiledDeviceOption())
     .option('--repeats <count>', 'timed replays of each candidate', positive, 20)
     .option('--jobs <count>', 'number of compilers in parallel', positive)
     .option('--architecture <name>', 'build candidates for this GPU architecture only, such as sm_90')

@@ -130,7 +130,7 @@ export async function tuneLibrary(options: TuneLibraryOptions, context: CliConte
   const { root, signal, log } = context
   expectOneSubject(options)
   const { file, old, write } = await openTuning({ root, specs: options.specs, file: options.out })
-  const { device, manifest } = await openKernels(options.device, openOptions(context))
+  const { device, manifest } = await openKernels(options.device, { ...openOptions(context), compiled: true })
   try {
     const info = device.info()
     expectLibrary(info)

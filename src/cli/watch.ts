@@ -4,15 +4,16 @@ import { join, resolve } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Command } from '@commander-js/extra-typings'
 import { usageError } from '../errors.js'
+import { jsByDefault } from '../runtime/js/default.js'
 import { installation, readManifestOf } from '../toolchain/index.js'
 import { check } from './check.js'
 import type { CliContext } from './context.js'
 import { describeFailure } from './failure.js'
 import { gen } from './gen.js'
-import { type DeviceName, deviceOption } from './opening.js'
+import { type DeviceName, deviceOption, openOptions } from './opening.js'
 
 export interface WatchOptions {
-  /** Device on which changed kernels are checked; always `simt` by default. */
+  /** Device on which changed kernels are checked; by default `simt`, or `js` without a C++ compiler. */
   readonly device?: DeviceName | undefined
 }
 
@@ -23,8 +24,9 @@ const settling = 40
  * Generates once, then at every change, until the signal fires. Prints errors of specs and differences, and continues with the next change.
  * @throws usage `watch.specs` without a folder of specs, or if the system cannot watch it
  */
-export async function watch({ device = 'simt' }: WatchOptions, context: CliContext): Promise<void> {
+export async function watch(options: WatchOptions, context: CliContext): Promise<void> {
   const { root, signal, log } = context
+  const device = options.device ?? (await jsByDefault(openOptions(context))) ?? 'simt'
   const folder = resolve(root, 'specs')
   // The watch begins before the first round, so that no change is missed.
   const changes = changesIn(folder)
@@ -169,5 +171,5 @@ async function opsOf(root: string, changed: readonly string[]): Promise<string[]
 export const watchCommand = (context: () => CliContext) =>
   new Command('watch')
     .description('generate and run a brief check at every change of a spec')
-    .addOption(deviceOption('device for checks').default('simt' as const))
+    .addOption(deviceOption('device for checks; default: simt, or js without a C++ compiler'))
     .action((options) => watch(options, context()))

@@ -66,7 +66,7 @@ export const callCodes = texts({
   'device.invalid':
     'A device call has invalid arguments. | Sizes, offsets or buffers do not fit; often a tensor belongs to another device. | Correct the argument that the message names.',
   'device.kind':
-    'There is no device of that name. | The devices are simt and cuda; cuda:1 is the second GPU. | Write one of these, or leave it out.',
+    'There is no device of that name. | The devices are js, simt and cuda; cuda:1 is the second GPU. Verbs that time or test compiled kernels do not take js. | Write one of these, or leave it out.',
   'device.memory':
     'The device is out of memory. | The batch, the caches or the weights take more than is free. | Use a smaller batch, shorter sequences, int8 weights, or close other programs.',
   'device.option':

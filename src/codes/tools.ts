@@ -166,7 +166,8 @@ export const toolCodes = texts({
   'selftest.selection': 'A selftest selects nothing. | The filter matches no check. | Checks have names such as the hint shows.',
   'toolchain.architecture':
     'Kernels are not built for this architecture. | It is older or newer than those that heddle knows. | Use one that the hint lists.',
-  'toolchain.cmake': 'CMake is missing. | It is not installed, or not on PATH. | Install CMake 3.22 or later.',
+  'toolchain.cmake':
+    'CMake is missing, which builds the CUDA plugin. | It is not installed, or not on PATH. | Install CMake 3.22 or later; the CPU device needs none.',
   'toolchain.cxx':
     'A C++ compiler is missing. | None of $CXX, g++, c++ and clang++ works. | Install a C++17 compiler such as g++.',
   'toolchain.nvcc':

@@ -60,7 +60,7 @@ export async function writeRepro(options: ReproOptions): Promise<ReproResult> {
   const { kernel, ...others } = options
   // Checked before anything is compiled.
   if (options.out !== undefined && !isArchive(options.out)) await expectListed(resolve(options.root, options.out), options)
-  return withSetup({ ...others, names: [kernel] }, async (setup) => {
+  return withSetup({ ...others, names: [kernel], compiled: true }, async (setup) => {
     const entries = inUsualOrder(setup.entries.filter(({ op }) => op === kernel))
     const chosen = await choose(setup, entries, options)
     const { test, result } = chosen

@@ -30,7 +30,7 @@ export interface PricedGraph {
 /** Cost of a generated matmul without tensor cores, in launches: FP32 matmuls of a library are several times faster. */
 const slowMatmul = 10
 
-/** The unfused plan, for the CPU device: launches cost nothing there. */
+/** The unfused plan, for devices without a GPU: launches cost nothing there. */
 const unfusedPlan = { name: defaultPlan, reason: "matmuls are the device's own" } as const
 
 const hasTensorCores = ({ kind, computeCapability }: NativeDeviceInfo, dtype: DType): boolean =>
@@ -81,7 +81,7 @@ type GraphsOf = (plan: string) => readonly PricedGraph[] | undefined
 /** @param graphsOf graphs of the model under a plan; undefined if the plan does not cover it */
 export function chooseAmong(plans: readonly string[], graphsOf: GraphsOf, choosing: Choosing): ChosenPlan {
   const { info, dtype, what } = choosing
-  if (info.kind === 'simt') return unfusedPlan
+  if (info.kind !== 'cuda') return unfusedPlan
   const [best] = pricedPlans(plans, graphsOf, choosing, 'float')
   if (best === undefined) return { name: defaultPlan, reason: `no plan covers ${what} in ${dtype}` }
   const products = hasTensorCores(info, dtype)

@@ -12,10 +12,11 @@ import {
   type DemandOptions,
   demandKernels,
   type SearchedManifest,
+  type Target,
 } from '../toolchain/index.js'
 import { architectureOf } from './device.js'
 import { describeDifference, type EnsureOptions, type KernelSource } from './library.js'
-import type { NativeDevice, NativeDeviceInfo, NativeLibrary } from './native.js'
+import type { NativeDevice, NativeLibrary } from './native.js'
 
 export interface DemandedKernelsOptions {
   readonly root: string
@@ -32,7 +33,7 @@ interface Demand {
   readonly device: NativeDevice
   readonly searched: SearchedManifest
   readonly options: DemandedKernelsOptions
-  readonly target: NativeDeviceInfo['kind']
+  readonly target: Target
   /** GPU architecture to compile for; undefined on the CPU device, and for a build for all architectures. */
   readonly architecture: string | undefined
   /** Limit of compiler processes, shared by overlapping calls. */
@@ -50,6 +51,7 @@ interface Demand {
 /** Kernel source over the search path of a project. It loads nothing until the first request. */
 export function demandedKernels(device: NativeDevice, searched: SearchedManifest, options: DemandedKernelsOptions): KernelSource {
   const info = device.info()
+  if (info.kind === 'js') throw new Error('internal: nothing is compiled for the device js')
   const demand: Demand = {
     device,
     searched,

@@ -8,6 +8,7 @@ import { environmentError, findingError, HeddleError, usageError } from '../erro
 import { hasCudaDevice } from '../toolchain/index.js'
 import { loadAddon, nativeFolder } from './addon.js'
 import { type DeviceKind, type DeviceName, deviceKinds, parseDevice } from './device_name.js'
+import { jsDevice } from './js/device.js'
 import type {
   NativeBuffer,
   NativeCode,
@@ -40,6 +41,7 @@ export type DeviceReport =
  */
 export function openDevice(name: DeviceName): Device {
   const { kind, ordinal } = parseDevice(name)
+  if (kind === 'js') return jsDevice()
   const addon = loadAddon()
   const path = join(nativeFolder(), `libheddle_${kind}.so`)
   if (!existsSync(path)) {
@@ -200,6 +202,6 @@ function wrapDevice(native: NativeDevice): NativeDevice {
   }
 }
 
-/** Architecture of the device, as tuning files name it: `sm_90`, or `simt`. */
+/** Architecture of the device, as tuning files name it: `sm_90`, or `simt` for `js` as well. */
 export const architectureOf = ({ kind, computeCapability }: Pick<NativeDeviceInfo, 'kind' | 'computeCapability'>): string =>
-  kind === 'simt' || computeCapability === undefined ? 'simt' : `sm_${computeCapability.replace('.', '')}`
+  kind !== 'cuda' || computeCapability === undefined ? 'simt' : `sm_${computeCapability.replace('.', '')}`

@@ -6,11 +6,11 @@
 export type NativeCode = 'INVALID' | 'UNAVAILABLE' | 'MEMORY' | 'FAULT' | 'DEVICE' | 'ABORTED' | 'CLOSED'
 
 export interface NativeDeviceInfo {
-  readonly kind: 'simt' | 'cuda'
+  readonly kind: 'js' | 'simt' | 'cuda'
   readonly name: string
   readonly memoryBytes: number
   readonly memoryFreeBytes: number
-  /** `9.0`; absent on simt. */
+  /** `9.0`; absent on simt and js. */
   readonly computeCapability?: string
   readonly multiprocessors: number
   readonly driverVersion: number
@@ -126,7 +126,7 @@ export interface NativeKernelInfo {
 }
 
 export interface NativeLibrary {
-  readonly target: 'simt' | 'cuda'
+  readonly target: 'js' | 'simt' | 'cuda'
   readonly kernels: readonly NativeKernelInfo[]
 }
 

@@ -12,9 +12,13 @@ import {
   installation,
   packageRoot,
   searchManifests,
+  type Target,
 } from '../toolchain/index.js'
 import { type DemandedKernelsOptions, demandedKernels } from './demand.js'
-import { type Device, type DeviceKind, type DeviceName, detectDevices, openDevice } from './device.js'
+import { type Device, type DeviceName, detectDevices, openDevice } from './device.js'
+import { compiledDevice } from './device_name.js'
+import { jsByDefault } from './js/default.js'
+import { loweredSource } from './js/kernels.js'
 import { type KernelSource, loadKernels } from './library.js'
 import { untunedNote } from './tuned_matmuls.js'
 
@@ -31,6 +35,8 @@ export interface OpenOptions {
   readonly onNotice?: ((text: string) => void) | undefined
   /** Optimisation level of source for the CPU device: lower for kernels that only run on small cases. */
   readonly optimise?: DemandedKernelsOptions['optimise']
+  /** True if `js` is no default, for a caller that times or tests compiled kernels. */
+  readonly compiled?: boolean | undefined
 }
 
 /** A device with its kernels, and the manifest of their source. */
@@ -40,16 +46,17 @@ export interface OpenKernels {
   readonly manifest: Manifest
 }
 
-/** Default device. */
-export function defaultDevice(): DeviceKind {
+/** Default device of a machine with a compiler. */
+export function defaultDevice(): Target {
   return detectDevices().some(({ kind, available }) => kind === 'cuda' && available) ? 'cuda' : 'simt'
 }
 
-/** Builds the addon and the plugins unless they exist. @throws errors of `ensureNative` */
+/** Builds the addon and the plugins unless they exist, or the device needs none. @throws errors of `ensureNative` */
 export async function prepareNative(
   name: DeviceName | undefined,
   { root, signal, onNotice }: Pick<OpenOptions, 'root' | 'signal' | 'onNotice'>,
 ): Promise<void> {
+  if (name === 'js') return
   const configured = process.env.HEDDLE_NATIVE
   const built = installation(root)
   // The user's own folder is used as it is.
@@ -66,7 +73,7 @@ function projectOf({ root, model }: OpenOptions): string {
 }
 
 /**
- * @param name by default cuda if a GPU works, else simt
+ * @param name by default cuda if a GPU works, else simt; js without a C++ compiler
  * @throws environment for a missing device, addon or compiler; usage `manifest.*`
  */
 export async function openKernels(name: DeviceName | undefined, options: OpenOptions): Promise<OpenKernels> {
@@ -74,12 +81,16 @@ export async function openKernels(name: DeviceName | undefined, options: OpenOpt
   const searched = await searchManifests(root)
   const { manifest, hidden } = searched
   if (hidden.length > 0) options.onNotice?.(`the project's own definitions override shipped ones: ${hidden.join(', ')}`)
-  await prepareNative(name, options)
-  const device = openDevice(name ?? defaultDevice())
+  const { compiled = false } = options
+  const chosen = name ?? (compiled ? undefined : await jsByDefault(options))
+  if (compiled && chosen !== undefined) compiledDevice(chosen)
+  await prepareNative(chosen, options)
+  const device = openDevice(chosen ?? defaultDevice())
   try {
     const untuned = untunedNote(manifest.matmuls, device.info())
     if (untuned !== undefined) options.onNotice?.(untuned)
     const { portable, library } = installation(root)
+    if (device.kind === 'js') return { device, library: loweredSource(root, manifest), manifest }
     if (portable) return { device, library: loadKernels(device, library(device.kind), manifest), manifest }
     return { device, library: demandedKernels(device, searched, { ...options, root }), manifest }
   } catch (error) {

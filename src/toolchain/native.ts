@@ -1,5 +1,5 @@
 /**
- * Builds the addon and the device plugins with cmake-js in the user's cache, so that an installed package stays untouched and no file of a
+ * Builds the addon and the device plugins with cmake-js, or without CMake by plain calls of the compiler, in the user's cache, so that an installed package stays untouched and no file of a
  * project is loaded. A copy is cached by content, for the next package. Skipped if a hash of the sources and tools shows that the last build is
  * current.
  */
@@ -16,9 +16,10 @@ import { type Compiler, findCmake, findNvcc, requireCxx } from './compilers.js'
 import { sweepCache } from './demand.js'
 import { canonicalJson, hashTree, sha256 } from './hash.js'
 import { locked } from './lock.js'
+import { compilePlain } from './native_plain.js'
 import { readStamp, writeStamp } from './native_stamp.js'
 import { nativePlace, packageRoot } from './paths.js'
-import { firstLines, runTool } from './process.js'
+import { firstLines, runTool, type ToolResult } from './process.js'
 import { hostRuntime } from './recipe.js'
 
 export interface NativeResult {
@@ -49,12 +50,20 @@ export const hasCudaDevice = (): boolean => ['/dev/nvidiactl', '/dev/dxg'].some(
 export async function buildNative({ signal, cuda = hasCudaDevice(), onStart }: NativeOptions = {}): Promise<NativeResult> {
   const source = nativeSources()
   const [cmake, cxx, nvcc] = await Promise.all([findCmake(), requireCxx(), cuda ? findNvcc() : undefined])
-  if (cmake === undefined) {
-    throw environmentError('toolchain.cmake', 'cmake was not found on PATH', { hint: 'install CMake 3.22 or later' })
+  if (cmake === undefined && nvcc !== undefined) {
+    throw environmentError('toolchain.cmake', 'cmake was not found on PATH: the CUDA plugin is built with it', {
+      hint: 'install CMake 3.22 or later; the CPU device, simt, needs none',
+    })
   }
   const sources = await sourcesKey(source)
   const keyWith = (compiler: Compiler | undefined): string =>
-    sha256(canonicalJson({ sources, tools: [cmake.version, cxx.version, compiler?.version ?? 'none'], flags: hostRuntime }))
+    sha256(
+      canonicalJson({
+        sources,
+        tools: [cmake?.version ?? 'plain', cxx.version, compiler?.version ?? 'none'],
+        flags: hostRuntime,
+      }),
+    )
   const stamp = { sources, key: keyWith(nvcc), cuda: nvcc !== undefined }
   const { folder: out, release: folder } = nativePlace()
   const onWait = () => onStart?.('waiting for another process that builds the addon')
@@ -68,7 +77,7 @@ export async function buildNative({ signal, cuda = hasCudaDevice(), onStart }: N
       join(cacheFolder(), 'native'),
       stamp.key,
       async (temporary) => {
-        await compile(source, out, { cxx, nvcc, signal: lockSignal })
+        await compile(source, out, { cmake, cxx, nvcc, signal: lockSignal })
         await copyAll(folder, temporary)
       },
       { signal: lockSignal, onWait },
@@ -125,12 +134,35 @@ async function copyAll(from: string, to: string): Promise<void> {
 }
 
 interface Tools {
+  readonly cmake: Compiler | undefined
   readonly cxx: Compiler
   readonly nvcc: Compiler | undefined
   readonly signal: AbortSignal | undefined
 }
 
-async function compile(source: string, out: string, { cxx, nvcc, signal }: Tools): Promise<void> {
+async function compile(source: string, out: string, { cmake, cxx, nvcc, signal }: Tools): Promise<void> {
+  await writing(out, () => mkdir(join(out, 'Release'), { recursive: true }))
+  // A plugin of an earlier build is not part of this one.
+  await rm(join(out, 'Release', cudaPlugin), { force: true })
+  const failed =
+    cmake === undefined
+      ? await compilePlain(source, out, { cxx: cxx.path, signal })
+      : await runCmake(source, out, { cxx, nvcc, signal })
+  if (failed === undefined && isComplete(join(out, 'Release'))) return
+  const { stdout = '', stderr = '' } = failed ?? {}
+  refuseFullDisk(out, `${stdout}\n${stderr}`)
+  throw findingError('build.native', `the native build failed:\n${firstLines(`${stdout}\n${stderr}`, 12)}`, {
+    hint: 'run `heddle doctor` to see what the machine lacks',
+    cause: stderr,
+  })
+}
+
+/** Returns the output of cmake-js if it failed. */
+async function runCmake(
+  source: string,
+  out: string,
+  { cxx, nvcc, signal }: Omit<Tools, 'cmake'>,
+): Promise<ToolResult | undefined> {
   const driver = createRequire(import.meta.url).resolve('cmake-js/bin/cmake-js')
   const args = [
     ...[driver, 'compile', '-d', source, '--out', out],
@@ -139,16 +171,8 @@ async function compile(source: string, out: string, { cxx, nvcc, signal }: Tools
     `--CDCMAKE_SHARED_LINKER_FLAGS=${hostRuntime.join(' ')}`,
     ...(nvcc === undefined ? ['--CDHEDDLE_CUDA=OFF'] : ['--CDHEDDLE_CUDA=ON', `--CDCMAKE_CUDA_COMPILER=${nvcc.path}`]),
   ]
-  await writing(out, () => mkdir(join(out, 'Release'), { recursive: true }))
   // cmake-js configures only without a cache, and would reuse the compiler and the flags of an earlier build.
   await rm(join(out, 'CMakeCache.txt'), { force: true })
-  // A plugin of an earlier build is not part of this one.
-  await rm(join(out, 'Release', cudaPlugin), { force: true })
-  const { exitCode, stdout, stderr } = await runTool(process.execPath, args, { signal })
-  if (exitCode === 0 && isComplete(join(out, 'Release'))) return
-  refuseFullDisk(out, `${stdout}\n${stderr}`)
-  throw findingError('build.native', `the native build failed:\n${firstLines(`${stdout}\n${stderr}`, 12)}`, {
-    hint: 'run `heddle doctor` to see what the machine lacks',
-    cause: stderr,
-  })
+  const result = await runTool(process.execPath, args, { signal })
+  return result.exitCode === 0 && isComplete(join(out, 'Release')) ? undefined : result
 }

@@ -122,7 +122,9 @@ test('heddle doctor loads no addon from the folder', async () => {
   plantPackage(model)
   const { exitCode, out } = await heddle(['doctor', '--json'], model)
   expect(exitCode).toBe(0)
-  expect(JSON.parse(out)).toMatchObject({ devices: [{ kind: 'simt', available: true }, { kind: 'cuda' }] })
+  expect(JSON.parse(out)).toMatchObject({
+    devices: [{ kind: 'js', available: true }, { kind: 'simt', available: true }, { kind: 'cuda' }],
+  })
   expect(existsSync(mark)).toBe(false)
 })
 

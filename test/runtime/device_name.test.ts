@@ -1,10 +1,11 @@
 /** Names of devices: their meaning, on the command line too, and refusals of others. */
 import { expect, it } from 'vitest'
-import { deviceOption } from '../../src/cli/opening.js'
+import { compiledDeviceOption, deviceOption } from '../../src/cli/opening.js'
 import { openDevice } from '../../src/runtime/api/index.js'
 import { deviceName, parseDevice } from '../../src/runtime/device_name.js'
 
 it.each([
+  ['js', { kind: 'js', ordinal: 0 }],
   ['simt', { kind: 'simt', ordinal: 0 }],
   ['cuda', { kind: 'cuda', ordinal: 0 }],
   ['cuda:0', { kind: 'cuda', ordinal: 0 }],
@@ -14,9 +15,10 @@ it.each([
 it('cuda:0 is cuda', () => expect(['cuda:0', 'cuda:1', 'simt'].map(deviceName)).toEqual(['cuda', 'cuda:1', 'simt']))
 
 it.each([
-  ['simt:1', 'the CPU device has no number: write simt'],
-  ['simt:0', 'the CPU device has no number: write simt'],
-  ['gpu', 'devices are simt, cuda or cuda:N with the number N of a GPU from 0'],
+  ['simt:1', 'simt has no number: write simt'],
+  ['simt:0', 'simt has no number: write simt'],
+  ['js:0', 'js has no number: write js'],
+  ['gpu', 'devices are js, simt, cuda or cuda:N with the number N of a GPU from 0'],
   ['cuda:', 'devices are'],
   ['cuda:-1', 'devices are'],
   ['cuda:1.5', 'devices are'],
@@ -28,7 +30,7 @@ it.each([
   const refused = {
     code: 'device.kind',
     exitCode: 2,
-    message: `expected a device simt, cuda or cuda:N with the number N of a GPU from 0, got ${JSON.stringify(given)}`,
+    message: `expected a device js, simt, cuda or cuda:N with the number N of a GPU from 0, got ${JSON.stringify(given)}`,
     hint: expect.stringContaining(hint),
   }
   expect(() => parseDevice(given)).toThrow(expect.objectContaining(refused))
@@ -39,6 +41,13 @@ it('--device takes them', () => {
   const { parseArg, argChoices } = deviceOption()
   expect(parseArg?.('cuda:1', undefined)).toBe('cuda:1')
   expect(() => parseArg?.('simt:1', undefined)).toThrow(expect.objectContaining({ code: 'device.kind', exitCode: 2 }))
+  expect(argChoices).toEqual(['js', 'simt', 'cuda'])
+})
+
+it('--device of verbs that time kernels takes those that compile them', () => {
+  const { parseArg, argChoices } = compiledDeviceOption()
+  expect(parseArg?.('cuda:1', undefined)).toBe('cuda:1')
+  expect(() => parseArg?.('js', undefined)).toThrow(expect.objectContaining({ code: 'device.kind', hint: 'write simt or cuda' }))
   expect(argChoices).toEqual(['simt', 'cuda'])
 })
 

@@ -2,8 +2,9 @@
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { HeddleError, usageError } from '../../errors.js'
-import { type DeviceKind, type DeviceName, deviceKinds, openDevice as openNative } from '../device.js'
+import { type DeviceKind, type DeviceName, openDevice as openNative } from '../device.js'
 import { parseDevice } from '../device_name.js'
+import { jsByDefault, whyJs } from '../js/default.js'
 import { prepareNative } from '../open.js'
 import { DeviceCore } from './core.js'
 import { deviceOf } from './device.js'
@@ -11,12 +12,12 @@ import type { Device, OpenOptions, SkippedDevice } from './device_types.js'
 import { checkOptions } from './options.js'
 import { findRoot, projectIn } from './project.js'
 
-/** Kinds of devices in order of preference: the GPU first. */
-const preferred: readonly DeviceKind[] = deviceKinds.toReversed()
+/** Kinds of devices that run compiled kernels, in order of preference. */
+const preferred: readonly DeviceKind[] = ['cuda', 'simt']
 
 /**
- * Opens a device: the GPU (`cuda`, or `cuda:1` for the second of several) or the CPU device (`simt`). Without a name it opens the GPU if there
- * is one, else the CPU device. A missing addon is built first.
+ * Opens a device: the GPU (`cuda`, or `cuda:1` for the second of several), the CPU device (`simt`), or `js`, which runs kernels as JavaScript.
+ * Without a name it opens the GPU if there is one, else the CPU device; on a machine without a C++ compiler `js`. A missing addon is built first.
  * @throws environment `device.unavailable`, `device.plugin`, `toolchain.*` if the machine lacks a prerequisite; usage `device.kind`,
  * `device.root`
  */
@@ -27,12 +28,13 @@ export async function openDevice(name?: DeviceName, options: OpenOptions = {}): 
   const root = options.root === undefined ? findRoot() : resolve(options.root)
   if (!existsSync(root)) throw usageError('device.root', `there is no folder ${root}`)
   const opening = { ...options, root }
-  await prepareNative(name, opening)
+  const chosen = name ?? (await jsByDefault(opening))
+  await prepareNative(chosen, opening)
   const open = (wanted: DeviceName, skipped: readonly SkippedDevice[]): Device => {
     const native = openNative(wanted)
     return deviceOf(native, root, skipped, new DeviceCore(native, projectIn(opening)))
   }
-  if (name !== undefined) return open(name, [])
+  if (chosen !== undefined) return open(chosen, name === undefined ? [{ kind: 'simt', reason: whyJs }] : [])
   const skipped: SkippedDevice[] = []
   for (const tried of preferred) {
     try {

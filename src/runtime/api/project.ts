@@ -5,9 +5,10 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import type { Manifest } from '../../emit/manifest.js'
-import { installation, packageRoot, searchManifests } from '../../toolchain/index.js'
+import { installation, packageRoot, type SearchedManifest, searchManifests } from '../../toolchain/index.js'
 import { demandedKernels } from '../demand.js'
-import type { Device as NativeDevice } from '../device.js'
+import type { Device } from '../device.js'
+import { loweredSource } from '../js/kernels.js'
 import { type KernelSource, loadKernels } from '../library.js'
 import type { OpenOptions } from '../open.js'
 import { untunedNote } from '../tuned_matmuls.js'
@@ -21,7 +22,7 @@ export interface Project {
 }
 
 /** Loads the project of a device at its first use. */
-export type OpenProject = (device: NativeDevice) => Promise<Project>
+export type OpenProject = (device: Device) => Promise<Project>
 
 /**
  * Finds the nearest folder, from `from` upwards, that has generated source or whose package depends on heddle; `from` itself if there is none. A
@@ -59,8 +60,15 @@ export const projectIn =
     if (hidden.length > 0) options.onNotice?.(`the project's own definitions override shipped ones: ${hidden.join(', ')}`)
     const untuned = untunedNote(manifest.matmuls, device.info())
     if (untuned !== undefined) options.onNotice?.(untuned)
-    const { portable, library, generated } = installation(options.root)
-    const kernels = portable ? loadKernels(device, library(device.kind), manifest) : demandedKernels(device, searched, options)
+    const { generated } = installation(options.root)
+    const kernels = kernelsOn(device, searched, options)
     const isShipped = (key: string): boolean => generated.length > 1 && searched.folderOf(key) === generated.at(-1)
     return { manifest, kernels, isShipped }
   }
+
+/** Kernels of a project for a device: evaluated on `js`, precompiled in the portable bundle, otherwise compiled on demand. */
+function kernelsOn(device: Device, searched: SearchedManifest, options: OpenOptions): KernelSource {
+  const { portable, library } = installation(options.root)
+  if (device.kind === 'js') return loweredSource(options.root, searched.manifest)
+  return portable ? loadKernels(device, library(device.kind), searched.manifest) : demandedKernels(device, searched, options)
+}

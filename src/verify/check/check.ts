@@ -90,7 +90,7 @@ async function checkKernels({ setup, options, add }: Run, entries: readonly Kern
   const { specs, chosen, bodies, subject } = setup
   const { signal } = options
   const ops = [...specs.ops.values()]
-  for await (const { entry, failure } of asReady(entries, subject.library)) {
+  for await (const { entry, failure } of asReady(compared(setup, entries), subject.library)) {
     signal?.throwIfAborted()
     const limit = checkedElements[options.thorough === true ? 'thorough' : 'usual']
     const drawn: Drawn = options.brief === true ? 'by turns' : 'each'
@@ -100,6 +100,7 @@ async function checkKernels({ setup, options, add }: Run, entries: readonly Kern
     if (isMachines(failure?.reason)) throw failure?.reason
     const run = async (): Promise<CheckResult[]> => {
       if (failure !== undefined) throw failure.reason
+      if (subject.device.kind === 'js' && against !== 'body') throw findingError('check.untried', onlyIr[against])
       const cases = casesOf(entry, limit, drawn)
       if (cases.length === 0) throw findingError('check.untried', whyNone(entry), { hint: untriedHint })
       return runCases(subject, cases, signal)
@@ -110,6 +111,18 @@ async function checkKernels({ setup, options, add }: Run, entries: readonly Kern
     const explain = (error: unknown): string | undefined => whyUntried(error, own, members.length === 0 ? ops : members)
     add({ ...(await timed(kind, entry.key, against, run, signal, explain)), op: entry.op })
   }
+}
+
+/** The device `js` runs the IR of a kernel, so that only something else can be compared with it. */
+const onlyIr: Readonly<Record<'ir' | 'nodes', string>> = {
+  ir: 'the device js compares IR with bodies, and the module of this op cannot be run',
+  nodes: 'the device js compares a derived kernel with its nodes in a whole graph: name the graph',
+}
+
+/** The kernels that a check runs one by one. Derived ones on `js` are a part of the graphs that it runs. */
+function compared({ subject, chosen, specs }: CheckSetup, entries: readonly KernelEntry[]): readonly KernelEntry[] {
+  const runsGraphs = chosen.graphs.length + chosen.programs.length > 0
+  return subject.device.kind === 'js' && runsGraphs ? entries.filter(({ op }) => !specs.derived.has(op)) : entries
 }
 
 const stageOf = ({ specs, text, subject: { device, library, layouts } }: CheckSetup): GraphStage => ({

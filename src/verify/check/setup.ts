@@ -12,6 +12,8 @@ import { demandedKernels } from '../../runtime/demand.js'
 import type { DeviceKind, DeviceName } from '../../runtime/device.js'
 import { openDevice } from '../../runtime/device.js'
 import { parseDevice } from '../../runtime/device_name.js'
+import { jsByDefault } from '../../runtime/js/default.js'
+import { type LoweredByName, loweredSource } from '../../runtime/js/kernels.js'
 import type { KernelSource } from '../../runtime/library.js'
 import type { NativeDevice } from '../../runtime/native.js'
 import { defaultDevice, prepareNative } from '../../runtime/open.js'
@@ -33,6 +35,8 @@ export interface SetupOptions {
   /** Only graphs under this plan. */
   readonly plan?: string | undefined
   readonly device?: DeviceName | undefined
+  /** True if `js` is no default, for a caller that needs compiled kernels. */
+  readonly compiled?: boolean | undefined
   /** Storage types; by default all declared ones. */
   readonly dtypes?: readonly DType[] | undefined
   /** Every size that `selftest` tries, which takes minutes, instead of those of some seconds. */
@@ -73,10 +77,11 @@ export async function withSetup<T>(options: SetupOptions, action: (setup: CheckS
   const ended = new AbortController()
   const signals = signal === undefined ? [ended.signal] : [ended.signal, signal]
   // Reading specs is CPU-bound, opening the device mostly waits. Refused specs end the wait.
-  const native = prepareNative(options.device, { root, signal: AbortSignal.any(signals), onNotice })
+  const chosen = options.device ?? (options.compiled === true ? undefined : await jsByDefault(options))
+  const native = prepareNative(chosen, { root, signal: AbortSignal.any(signals), onNotice })
   native.catch(() => undefined)
   try {
-    return await setUp(options, native, action)
+    return await setUp({ ...options, device: chosen }, native, action)
   } finally {
     ended.abort()
   }
@@ -109,7 +114,10 @@ async function setUp<T>(options: SetupOptions, native: Promise<void>, action: (s
     try {
       // With fewer cases, compiling takes a larger share of the time.
       const optimise = options.thorough === true ? '-O1' : options.brief === true ? '-O0' : '-Og'
-      const library = demandedKernels(device, text.searched, { root, signal, onProgress, optimise })
+      const library =
+        device.kind === 'js'
+          ? loweredSource(root, text.searched.manifest, loweredOf(specs))
+          : demandedKernels(device, text.searched, { root, signal, onProgress, optimise })
       const keys = entries.map(({ key }) => key).filter((key) => matching(options.filter, key))
       const compiling = compileAhead(library, options.ahead === true ? batchesOf(keys) : [])
       try {
@@ -127,6 +135,13 @@ async function setUp<T>(options: SetupOptions, native: Promise<void>, action: (s
     await text.remove()
   }
 }
+
+/** All IR of a project by kernel. A graph may run ops of the library, which are no kernels of the project. */
+const loweredOf = ({ ops, kernels, templates }: SpecKernels): LoweredByName =>
+  new Map<string, PlannedKernel>([
+    ...[...ops.values()].map((kernel) => [kernelName(kernel.name), kernel] as const),
+    ...[...kernels, ...templates].map((kernel) => [kernel.name, kernel] as const),
+  ])
 
 /** Starts compilers; `end` stops those that still run. Compile errors are reported where the kernel is requested. */
 function compileAhead(library: KernelSource, batches: readonly (readonly string[])[]): { end: () => Promise<unknown> } {
