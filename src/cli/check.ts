@@ -23,13 +23,13 @@ const shownFailures = 5
 
 const words: Readonly<Record<CheckGroup['against'], string>> = { body: 'its body', ir: 'its IR', nodes: 'its nodes' }
 
-/** Command line of `heddle repro` for a failing case of a kernel. Graphs and programs have none. */
+/** Command line of `heddle repro` for a failing case of a kernel. Graphs and programs have none, and `js` runs no source that could be written. */
 function reproOf(
   { op, failures, unrun }: CheckGroup,
   { device, generated, specs = 'specs' }: CheckVerbOptions,
 ): readonly string[] {
   const [failure] = failures
-  if (op === undefined || failure === undefined || unrun === true) return []
+  if (op === undefined || failure === undefined || unrun === true || device === 'js') return []
   const words = ['npx heddle repro', op, `--case "${failure.name}"`]
   if (device !== undefined) words.push(`--device ${device}`)
   if (generated === true) words.push('--generated')

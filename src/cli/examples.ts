@@ -99,6 +99,10 @@ const examples: Readonly<Record<string, readonly Example[]>> = {
     ['heddle bundle', 'Node, heddle and built kernels in one archive'],
     ['heddle bundle --model DIR', 'with a model folder'],
   ],
+  config: [
+    ['heddle config --flags --includes', 'for nvcc'],
+    ['heddle config --flags --includes --target simt', 'for a C++ compiler, which also needs -x c++'],
+  ],
   doctor: [
     ['heddle doctor', 'compilers, GPU, libraries'],
     ['heddle doctor --json', 'the same for a program'],

@@ -13,6 +13,7 @@ import type { Note } from '../schedule/notes.js'
 import { noteGen } from '../toolchain/gen_state.js'
 import { readKernels, type SpecKernels } from '../verify/check/specs.js'
 import { type CliContext, json } from './context.js'
+import { writeDepfile } from './depfile.js'
 import { readTuning } from './tuning_file.js'
 
 export interface GenOptions {
@@ -26,6 +27,8 @@ export interface GenOptions {
   readonly tuning?: string | undefined
   /** Accepts a folder that contains only foreign files. They are never removed. */
   readonly beside?: boolean | undefined
+  /** File for the dependencies of the output, in the syntax of make, which ninja reads, too. */
+  readonly depfile?: string | undefined
 }
 
 /** A note about an op. */
@@ -102,6 +105,7 @@ async function generateAll(options: GenOptions, context: CliContext): Promise<Ge
       hint: 'run `heddle gen` and commit the result',
     })
   }
+  if (options.depfile !== undefined) await writeDepfile({ ...options, out, file: resolve(root, options.depfile) }, context)
   // A kernel is also a unit that `check` compiles and `doctor` counts: an op or a group in one of its storage types.
   const kernels = [...files.keys()].filter((file) => file.endsWith('.cu')).length
   for (const error of [...read.left, ...read.refused]) {
@@ -123,6 +127,7 @@ export const genCommand = (context: () => CliContext) =>
     .option('--out <dir>', 'folder of the generated source', 'generated')
     .option('--beside', 'write beside existing files, in a folder that heddle has not written to before')
     .option('--tuning <file>', 'measured schedules; default: tuning.json beside the specs, if any')
+    .option('--depfile <file>', 'write the files that were read, for make and ninja')
     .option('--json', 'print the result as JSON')
     .action(async (options) => {
       const result = await gen(options, context())

@@ -58,6 +58,7 @@ const groups: Readonly<Record<string, Readonly<Record<string, () => Promise<Verb
     bundle: async () => (await import('./bundle.js')).bundleCommand,
   },
   'The machine:': {
+    config: async () => (await import('./config.js')).configCommand,
     doctor: async () => (await import('./doctor.js')).doctorCommand,
     selftest: async () => (await import('./selftest.js')).selftestCommand,
     clean: async () => (await import('./clean.js')).cleanCommand,

@@ -88,6 +88,7 @@ export const toolCodes = texts({
     'The process ends before the verb has a result. | It waits for something that never comes: a spec module awaits a promise that never settles, or a defect of heddle. | Check what spec modules await; otherwise run it again, and report it with its output.',
   'cli.usage':
     'The command line is invalid. | A misspelt verb or option, or a value that is not allowed. | See heddle help with the verb.',
+  'config.nothing': 'heddle config was asked for nothing. | Neither --includes nor --flags is given. | Give one, or both.',
   'cost.device':
     'There is no cost model of the device. | Only some GPUs have one. | Name a device that the hint lists, or measure: heddle doctor --probe.',
   'explain.code':
@@ -131,6 +132,8 @@ export const toolCodes = texts({
     "A generated source is not known to be yours, so it is not compiled. | It came with a clone or a download, was edited, or the user's cache was removed. | Run heddle gen in a project whose specs you trust; heddle check --generated runs an edited source as it is.",
   'gen.check':
     'Generated source is out of date. | Specs, templates or heddle changed after the last heddle gen. | Run heddle gen, and commit the result.',
+  'gen.depfile':
+    'The dependencies of generated source cannot be written. | The cache of compiler results is off or cannot be written, or a path has a line break. | Unset HEDDLE_KEPT; heddle doctor shows the cache.',
   'init.folder': 'The folder of a new project is not empty. | init writes into new folders only. | Name a new folder.',
   'init.install':
     'npm install failed in a new project. | The registry cannot be reached, or npm is too old. | Run npm install yourself, or use --no-install.',

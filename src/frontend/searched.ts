@@ -5,6 +5,7 @@
 import { type Declared, partOf } from './cache/declared.js'
 import { knownSpecs } from './cache/known.js'
 
+export { filesRead } from './cache/known.js'
 export { type Bodies, readBodies } from './run/bodies.js'
 export { readSearched, type SearchedSpecs, type SearchOptions, searchDeclarations } from './search.js'
 

@@ -23,7 +23,8 @@ export interface Recipe {
   readonly portable: readonly string[]
 }
 
-const includeFolders = (native: string, target: Target): string[] => [
+/** Folders of the headers that generated source includes. @param native the folder `native` of the package */
+export const includeFolders = (native: string, target: Target): string[] => [
   join(native, 'include'),
   join(native, 'device'),
   ...(target === 'simt' ? [join(native, 'simt', 'include')] : []),
@@ -35,7 +36,7 @@ const includeFolders = (native: string, target: Target): string[] => [
  * Kernels that only run on small cases compile in three fifths of that time with `-Og` and in two fifths with `-O0`. None of these flags changes
  * the semantics of arithmetic.
  */
-const simtFlags = (optimise: RecipeOptions['optimise'] = '-O1'): string[] => [
+export const simtFlags = (optimise: RecipeOptions['optimise'] = '-O1'): string[] => [
   '-std=c++17',
   optimise,
   '-DHEDDLE_SIMT=1',

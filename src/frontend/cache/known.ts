@@ -155,6 +155,19 @@ export function knownSpecs(root: string, specs: string): KnownSpecs | undefined 
   return { ...wholeOf(trace), settings: trace.settings }
 }
 
+/**
+ * Everything that the last read of a folder of specs depended on, sorted: modules of the project and their folders, to which a new one may be
+ * added, configurations, and files of packages.
+ * Undefined if no read is cached, as with `HEDDLE_KEPT=off`.
+ */
+export function filesRead(root: string, specs = 'specs'): readonly string[] | undefined {
+  const base = resolve(root)
+  const trace = slotOf(base, [specs], configOf(base)).read()
+  if (trace === undefined) return undefined
+  const stated = [...trace.settings.files].flatMap(([path, known]) => (known === undefined ? [] : [path]))
+  return [...new Set([...trace.modules.keys(), ...trace.folders.keys(), ...stated, ...trace.base.keys()])].sort()
+}
+
 /** The TypeScript files below a folder, sorted; undefined if it is not a folder, or has links, which a glob would follow. */
 function filesBelow(folder: string): string[] | undefined {
   if (statSync(folder, { throwIfNoEntry: false })?.isDirectory() !== true) return undefined
@@ -162,5 +175,5 @@ function filesBelow(folder: string): string[] | undefined {
   if (entries.some((entry) => entry.isSymbolicLink())) return undefined
   const files = entries.filter((entry) => entry.isFile() && entry.name.endsWith('.ts'))
   const paths = files.map(({ parentPath, name }) => join(parentPath, name))
-  return paths.some((path) => path.slice(folder.length).includes('/.')) ? undefined : paths.sort()
+  return paths.some((path) => /[/\\]\./.test(path.slice(folder.length))) ? undefined : paths.sort()
 }
