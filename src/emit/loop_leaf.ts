@@ -1,26 +1,14 @@
 /** Nodes of the loop IR without a body as lines of CUDA source. */
 import type { Expr, ExprOf } from '../ir/expr.js'
 import { mark } from '../ir/trace.js'
-import type {
-  Access,
-  Accumulate,
-  Accumulator,
-  Announce,
-  Combine,
-  Compute,
-  Copy,
-  Exchange,
-  Let,
-  Loop,
-  Prefetch,
-  Store,
-} from '../loop/ir.js'
+import type { Access, Accumulate, Accumulator, Combine, Compute, Copy, Let, Loop, Prefetch, Store } from '../loop/ir.js'
 import { putLine, sharedLines } from './constructs/shared_row.js'
 import type { PassContext } from './context.js'
+import { announceLine, exchangeLines } from './exchange.js'
 import { expressionText, offsetText, operandText, type Scope, tensorOf, wideText } from './expression.js'
 import { scalarText, storageText } from './names.js'
-import type { Printing } from './printing.js'
-import { functorsText, functorText } from './reductions.js'
+import { declare, type Printing } from './printing.js'
+import { functorText } from './reductions.js'
 import { beforeStore } from './stored.js'
 import { fieldsText, fieldText } from './user_monoid.js'
 import { isFold } from './user_monoids.js'
@@ -78,13 +66,6 @@ export function leafText(loop: Leaf, printing: Printing): readonly string[] {
       for (const name of loop.publishes) context.shared?.set(name, `${names.value(name)}.get`)
       return [`team.meet();${mark(...(loop.from ?? []))}`]
   }
-}
-
-/** Replaces a made-up name by a fresh one. */
-function declare(name: string, wanted: string, { given, context }: Printing): string {
-  const fresh = context.names.fresh(wanted)
-  given.set(name, fresh)
-  return fresh
 }
 
 function letLine({ name, type, value, ofChunk }: Let, printing: Printing): string {
@@ -207,50 +188,6 @@ function combineLines({ accumulator, across, into }: Combine, { context, given }
       (field, i) =>
         `[[maybe_unused]] const ${scalarText[field.type]} ${names.value(field.name)} = ${fieldText(monoid, i, all)};${places}`,
     ),
-  ]
-}
-
-/** Shared memory for what a loop over rows leaves, after that of earlier loops. */
-function announceLine({ name, accumulators, before }: Announce, printing: Printing): string {
-  const { context } = printing
-  const bytes = before.map((each) => ` + heddle::bytes_of_walk<Team, VEC, ${functorsText(each.accumulators, context)}>`)
-  const type = `heddle::ColumnTotals<Team, VEC, ${functorsText(accumulators, context)}>`
-  return `const ${type} ${declare(name, 'totals', printing)}(shared${bytes.join('')});${mark(...accumulators.flatMap(({ from }) => from))}`
-}
-
-function exchangeLines({ across, through, parts }: Exchange, printing: Printing): string[] {
-  const { context, given } = printing
-  const { names, elements } = context
-  const places = mark(...parts.flatMap(({ accumulator }) => accumulator.from))
-  const all = parts.map(({ accumulator }) => given.get(accumulator.name))
-  if (across === 'grid') {
-    const results = parts.flatMap(({ accumulator, into }) => {
-      const result = `${functorText(accumulator, context)}::result(${given.get(accumulator.name)}.total)`
-      return into.map(({ name, type }, i) => {
-        const value = typeof accumulator.monoid === 'string' ? result : fieldText(accumulator.monoid, i, result)
-        return `[[maybe_unused]] const ${scalarText[type]} ${names.value(name)} = ${value};${mark(...accumulator.from)}`
-      })
-    })
-    return [
-      `if (!heddle::combine_totals<ALONE>(team, part, parts, sums, arrived, ${all.join(', ')})) return;${places}`,
-      ...results,
-    ]
-  }
-  const arrays = parts.map(({ accumulator: { monoid }, into }) => {
-    const [first] = into
-    if (typeof monoid === 'string' && first !== undefined) {
-      const array = names.value(first.name)
-      elements.set(first.name, `${array}[i]`)
-      return { array, type: scalarText[first.type] }
-    }
-    const array = names.fresh('merged')
-    for (const [i, { name }] of into.entries())
-      if (typeof monoid !== 'string') elements.set(name, fieldText(monoid, i, `${array}[i]`))
-    return { array, type: `heddle::Fields<${into.length}>` }
-  })
-  return [
-    ...arrays.map(({ array, type }) => `${type} ${array}[VEC];${places}`),
-    `${given.get(through ?? '')}.combine(team, ${[...all, ...arrays.map(({ array }) => array)].join(', ')});${places}`,
   ]
 }
 

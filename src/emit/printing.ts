@@ -15,3 +15,10 @@ export interface Printing {
   /** Source of the constructs that lanes compute together. */
   readonly searches: Map<Search['stmt'], Written>
 }
+
+/** Replaces a made-up name by a fresh one. */
+export function declare(name: string, wanted: string, { given, context }: Printing): string {
+  const fresh = context.names.fresh(wanted)
+  given.set(name, fresh)
+  return fresh
+}
