@@ -21,7 +21,7 @@ constexpr bool multiplies_by_wgmma = Slots::PRODUCTS == 2 && !Slots::PARTS && te
 template <class Slots, int Which>
 In<typename Slots::Element> copied_factor(const Slots& slots, Factor<Which> which) {
   const CopiedRows<typename Slots::Element> rows = slots.copy_of(which, 0);
-  return stored::from(rows.tensor, rows.first);
+  return tensor_from(rows.tensor, rows.first);
 }
 
 /// The tile for the matmuls of one matrix whose rows are copied in aligned words; none where another body is faster or this one cannot

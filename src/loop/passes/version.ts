@@ -65,7 +65,10 @@ export function versionWalks(loops: readonly Loop[]): readonly Loop[] {
   if (lengths.length === 0) return loops
   const isPacked = ({ rows }: Access): boolean => rows === 'packed'
   const body = mapLoops(after, (node) => unchecked(node, isPacked))
-  return [...loops.slice(0, first), { kind: 'version', lengths, aligned: accessesOf(after).filter(isPacked), multiples: new Set(), body }]
+  return [
+    ...loops.slice(0, first),
+    { kind: 'version', lengths, aligned: accessesOf(after).filter(isPacked), multiples: new Set(), body },
+  ]
 }
 
 /** A loop of a row, after what is declared and loaded for it. */
