@@ -22,14 +22,26 @@ __global__ void __launch_bounds__(256, 1) add_elementwise(
   const int valid = n - c0;
   const int m1 = static_cast<int>(position);
   const int64_t start = static_cast<int64_t>(m1) * n;
-  const auto x_c = heddle::load_chunk<VEC>(x, start + c0, valid);
-  const auto y_c = heddle::load_chunk<VEC>(y, start + c0, valid);
-  float z_c[VEC];
-  HEDDLE_UNROLL
-  for (int i = 0; i < VEC; ++i) {
-    z_c[i] = x_c[i] + y_c[i];
+  const bool whole = n % VEC == 0 &&
+      heddle::is_aligned<VEC>(x, 0) &&
+      heddle::is_aligned<VEC>(y, 0) &&
+      heddle::is_aligned<VEC>(z, 0);
+  const auto compute = [&](auto choice) {
+    constexpr bool WHOLE = decltype(choice)::value;
+    const auto x_c = heddle::load_chunk<VEC, WHOLE>(x, start + c0, valid);
+    const auto y_c = heddle::load_chunk<VEC, WHOLE>(y, start + c0, valid);
+    float z_c[VEC];
+    HEDDLE_UNROLL
+    for (int i = 0; i < VEC; ++i) {
+      z_c[i] = x_c[i] + y_c[i];
+    }
+    heddle::store_chunk<VEC, WHOLE>(z, start + c0, valid, z_c);
+  };
+  if (whole) {
+    compute(heddle::Constant<true>{});
+  } else {
+    compute(heddle::Constant<false>{});
   }
-  heddle::store_chunk<VEC>(z, start + c0, valid, z_c);
 }
 
 }  // namespace

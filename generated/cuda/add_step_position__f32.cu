@@ -26,14 +26,26 @@ __global__ void __launch_bounds__(256, 1) add_step_position_elementwise(
   const int m1 = static_cast<int>(position);
   const int64_t start = static_cast<int64_t>(m1) * n;
   const int64_t start_2 = static_cast<int64_t>(min(first + heddle::read(step, 0), p - 1)) * n;
-  const auto x_c = heddle::load_chunk<VEC>(x, start + c0, valid);
-  const auto table_c = heddle::load_chunk<VEC>(table, start_2 + c0, valid);
-  float y_c[VEC];
-  HEDDLE_UNROLL
-  for (int i = 0; i < VEC; ++i) {
-    y_c[i] = x_c[i] + table_c[i];
+  const bool whole = n % VEC == 0 &&
+      heddle::is_aligned<VEC>(x, 0) &&
+      heddle::is_aligned<VEC>(table, 0) &&
+      heddle::is_aligned<VEC>(y, 0);
+  const auto compute = [&](auto choice) {
+    constexpr bool WHOLE = decltype(choice)::value;
+    const auto x_c = heddle::load_chunk<VEC, WHOLE>(x, start + c0, valid);
+    const auto table_c = heddle::load_chunk<VEC, WHOLE>(table, start_2 + c0, valid);
+    float y_c[VEC];
+    HEDDLE_UNROLL
+    for (int i = 0; i < VEC; ++i) {
+      y_c[i] = x_c[i] + table_c[i];
+    }
+    heddle::store_chunk<VEC, WHOLE>(y, start + c0, valid, y_c);
+  };
+  if (whole) {
+    compute(heddle::Constant<true>{});
+  } else {
+    compute(heddle::Constant<false>{});
   }
-  heddle::store_chunk<VEC>(y, start + c0, valid, y_c);
 }
 
 }  // namespace

@@ -49,17 +49,30 @@ __global__ void __launch_bounds__(256, 1) append_keys_values_elementwise(
   const int64_t start = (((static_cast<int64_t>(heddle::read(starts, sequence)) + at) * g) + i_g) * d;
   const int64_t start_2 = (((static_cast<int64_t>(heddle::read(starts, sequence2)) + at2) * j) + (static_cast<int64_t>(first) + i_g)) * d;
   const int64_t start_3 = ((((static_cast<int64_t>(i_r) * g) + i_g) * u) + i_u) * d;
-  const auto x2_c3 = heddle::load_chunk<VEC>(x2, start + c3_0, valid);
-  const auto x_c3 = heddle::load_chunk<VEC>(x, start_2 + c3_0, valid);
-  float y_c3[VEC];
-  float y2_c3[VEC];
-  HEDDLE_UNROLL
-  for (int i = 0; i < VEC; ++i) {
-    y_c3[i] = x2_c3[i];
-    y2_c3[i] = x_c3[i];
+  const bool whole = d % VEC == 0 &&
+      heddle::is_aligned<VEC>(x2, 0) &&
+      heddle::is_aligned<VEC>(x, 0) &&
+      heddle::is_aligned<VEC>(y, 0) &&
+      heddle::is_aligned<VEC>(y2, 0);
+  const auto compute = [&](auto choice) {
+    constexpr bool WHOLE = decltype(choice)::value;
+    const auto x2_c3 = heddle::load_chunk<VEC, WHOLE>(x2, start + c3_0, valid);
+    const auto x_c3 = heddle::load_chunk<VEC, WHOLE>(x, start_2 + c3_0, valid);
+    float y_c3[VEC];
+    float y2_c3[VEC];
+    HEDDLE_UNROLL
+    for (int i = 0; i < VEC; ++i) {
+      y_c3[i] = x2_c3[i];
+      y2_c3[i] = x_c3[i];
+    }
+    heddle::store_chunk<VEC, WHOLE>(y, start_3 + c3_0, valid, y_c3);
+    heddle::store_chunk<VEC, WHOLE>(y2, start_3 + c3_0, valid, y2_c3);
+  };
+  if (whole) {
+    compute(heddle::Constant<true>{});
+  } else {
+    compute(heddle::Constant<false>{});
   }
-  heddle::store_chunk<VEC>(y, start_3 + c3_0, valid, y_c3);
-  heddle::store_chunk<VEC>(y2, start_3 + c3_0, valid, y2_c3);
 }
 
 }  // namespace

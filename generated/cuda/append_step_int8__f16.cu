@@ -38,8 +38,8 @@ __global__ void __launch_bounds__(Team::threads, 1) append_step_int8_kept(
   const int64_t start = ((static_cast<int64_t>(r1) * g) + g1) * d;
   const int64_t start_2 = ((((static_cast<int64_t>(r1) * g) + g1) * u) + place) * d;
   const bool whole = d % VEC == 0 &&
-      heddle::is_aligned<VEC>(x, start) &&
-      heddle::is_aligned<VEC>(y, start_2);
+      heddle::is_aligned<VEC>(x, 0) &&
+      heddle::is_aligned<VEC>(y, 0);
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
     heddle::Chunk<T, VEC> v[CHUNKS];
@@ -101,8 +101,8 @@ __global__ void __launch_bounds__(Team::threads, 2) append_step_int8_reread(
   const int64_t start = ((static_cast<int64_t>(r1) * g) + g1) * d;
   const int64_t start_2 = ((((static_cast<int64_t>(r1) * g) + g1) * u) + place) * d;
   const bool whole = d % VEC == 0 &&
-      heddle::is_aligned<VEC>(x, start) &&
-      heddle::is_aligned<VEC>(y, start_2);
+      heddle::is_aligned<VEC>(x, 0) &&
+      heddle::is_aligned<VEC>(y, 0);
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
     heddle::Accumulator<heddle::Max<float>> amax_lanes;

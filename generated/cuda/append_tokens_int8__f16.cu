@@ -52,8 +52,8 @@ __global__ void __launch_bounds__(Team::threads, 1) append_tokens_int8_kept(
   const int64_t start = ((static_cast<int64_t>(inside ? (heddle::read(starts, sequence) + at) : 0) * g) + g1) * d;
   const int64_t start_2 = ((((static_cast<int64_t>(r1) * g) + g1) * u) + u1) * d;
   const bool whole = d % VEC == 0 &&
-      heddle::is_aligned<VEC>(x, start) &&
-      heddle::is_aligned<VEC>(y, start_2);
+      heddle::is_aligned<VEC>(x, 0) &&
+      heddle::is_aligned<VEC>(y, 0);
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
     heddle::Chunk<T, VEC> v[CHUNKS];
@@ -129,8 +129,8 @@ __global__ void __launch_bounds__(Team::threads, 2) append_tokens_int8_reread(
   const int64_t start = ((static_cast<int64_t>(inside ? (heddle::read(starts, sequence) + at) : 0) * g) + g1) * d;
   const int64_t start_2 = ((((static_cast<int64_t>(r1) * g) + g1) * u) + u1) * d;
   const bool whole = d % VEC == 0 &&
-      heddle::is_aligned<VEC>(x, start) &&
-      heddle::is_aligned<VEC>(y, start_2);
+      heddle::is_aligned<VEC>(x, 0) &&
+      heddle::is_aligned<VEC>(y, 0);
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
     heddle::Accumulator<heddle::Max<float>> amax_lanes;

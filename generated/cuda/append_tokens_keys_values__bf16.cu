@@ -47,17 +47,30 @@ __global__ void __launch_bounds__(256, 1) append_tokens_keys_values_elementwise(
   const int64_t start = (((static_cast<int64_t>(heddle::read(starts, sequence)) + at) * g) + i_g) * d;
   const int64_t start_2 = (((static_cast<int64_t>(heddle::read(starts, sequence2)) + at2) * g) + i_g) * d;
   const int64_t start_3 = ((((static_cast<int64_t>(i_r) * g) + i_g) * u) + i_u) * d;
-  const auto x_c2 = heddle::load_chunk<VEC>(x, start + c2_0, valid);
-  const auto x2_c2 = heddle::load_chunk<VEC>(x2, start_2 + c2_0, valid);
-  float y_c2[VEC];
-  float y2_c2[VEC];
-  HEDDLE_UNROLL
-  for (int i = 0; i < VEC; ++i) {
-    y_c2[i] = x_c2[i];
-    y2_c2[i] = x2_c2[i];
+  const bool whole = d % VEC == 0 &&
+      heddle::is_aligned<VEC>(x, 0) &&
+      heddle::is_aligned<VEC>(x2, 0) &&
+      heddle::is_aligned<VEC>(y, 0) &&
+      heddle::is_aligned<VEC>(y2, 0);
+  const auto compute = [&](auto choice) {
+    constexpr bool WHOLE = decltype(choice)::value;
+    const auto x_c2 = heddle::load_chunk<VEC, WHOLE>(x, start + c2_0, valid);
+    const auto x2_c2 = heddle::load_chunk<VEC, WHOLE>(x2, start_2 + c2_0, valid);
+    float y_c2[VEC];
+    float y2_c2[VEC];
+    HEDDLE_UNROLL
+    for (int i = 0; i < VEC; ++i) {
+      y_c2[i] = x_c2[i];
+      y2_c2[i] = x2_c2[i];
+    }
+    heddle::store_chunk<VEC, WHOLE>(y, start_3 + c2_0, valid, y_c2);
+    heddle::store_chunk<VEC, WHOLE>(y2, start_3 + c2_0, valid, y2_c2);
+  };
+  if (whole) {
+    compute(heddle::Constant<true>{});
+  } else {
+    compute(heddle::Constant<false>{});
   }
-  heddle::store_chunk<VEC>(y, start_3 + c2_0, valid, y_c2);
-  heddle::store_chunk<VEC>(y2, start_3 + c2_0, valid, y2_c2);
 }
 
 }  // namespace

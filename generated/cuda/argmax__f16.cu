@@ -29,7 +29,7 @@ __global__ void __launch_bounds__(Team::threads, 1) argmax_kept(
   const int m1 = static_cast<int>(position);
   const int64_t start = static_cast<int64_t>(m1) * n;
   const bool whole = n % VEC == 0 &&
-      heddle::is_aligned<VEC>(x, start);
+      heddle::is_aligned<VEC>(x, 0);
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
     heddle::Chunk<T, VEC> x_c[CHUNKS];
@@ -70,7 +70,7 @@ __global__ void __launch_bounds__(Team::threads, 2) argmax_reread(
   const int m1 = static_cast<int>(position);
   const int64_t start = static_cast<int64_t>(m1) * n;
   const bool whole = n % VEC == 0 &&
-      heddle::is_aligned<VEC>(x, start);
+      heddle::is_aligned<VEC>(x, 0);
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
     heddle::Accumulator<heddle::ArgMax<float>> y1_lanes;

@@ -31,17 +31,30 @@ __global__ void __launch_bounds__(256, 1) beam_heads_keys_values_f32_elementwise
   const int64_t start = ((((static_cast<int64_t>(heddle::read(beams, (static_cast<int64_t>(i_r) * u) + i_u)) * g) + heddle::quotient(i_h, heddle::quotient(h, g))) * u) + i_u) * d;
   const int64_t start_2 = ((((static_cast<int64_t>(heddle::read(beams, (static_cast<int64_t>(i_r) * u) + i_u)) * g2) + heddle::quotient(i_h, heddle::quotient(h, g2))) * u) + i_u) * d;
   const int64_t start_3 = ((((static_cast<int64_t>(i_r) * h) + i_h) * u) + i_u) * d;
-  const auto cache_c2 = heddle::load_chunk<VEC>(cache, start + c2_0, valid);
-  const auto cache2_c2 = heddle::load_chunk<VEC>(cache2, start_2 + c2_0, valid);
-  float y_c2[VEC];
-  float y2_c2[VEC];
-  HEDDLE_UNROLL
-  for (int i = 0; i < VEC; ++i) {
-    y_c2[i] = cache_c2[i];
-    y2_c2[i] = cache2_c2[i];
+  const bool whole = d % VEC == 0 &&
+      heddle::is_aligned<VEC>(cache, 0) &&
+      heddle::is_aligned<VEC>(cache2, 0) &&
+      heddle::is_aligned<VEC>(y, 0) &&
+      heddle::is_aligned<VEC>(y2, 0);
+  const auto compute = [&](auto choice) {
+    constexpr bool WHOLE = decltype(choice)::value;
+    const auto cache_c2 = heddle::load_chunk<VEC, WHOLE>(cache, start + c2_0, valid);
+    const auto cache2_c2 = heddle::load_chunk<VEC, WHOLE>(cache2, start_2 + c2_0, valid);
+    float y_c2[VEC];
+    float y2_c2[VEC];
+    HEDDLE_UNROLL
+    for (int i = 0; i < VEC; ++i) {
+      y_c2[i] = cache_c2[i];
+      y2_c2[i] = cache2_c2[i];
+    }
+    heddle::store_chunk<VEC, WHOLE>(y, start_3 + c2_0, valid, y_c2);
+    heddle::store_chunk<VEC, WHOLE>(y2, start_3 + c2_0, valid, y2_c2);
+  };
+  if (whole) {
+    compute(heddle::Constant<true>{});
+  } else {
+    compute(heddle::Constant<false>{});
   }
-  heddle::store_chunk<VEC>(y, start_3 + c2_0, valid, y_c2);
-  heddle::store_chunk<VEC>(y2, start_3 + c2_0, valid, y2_c2);
 }
 
 }  // namespace

@@ -22,14 +22,26 @@ __global__ void __launch_bounds__(256, 1) bias_gelu_elementwise(
   const int valid = n - c3_0;
   const int i_m = static_cast<int>(position);
   const int64_t start = static_cast<int64_t>(i_m) * n;
-  const auto x_c3 = heddle::load_chunk<VEC>(x, start + c3_0, valid);
-  const auto bias_c3 = heddle::load_chunk<VEC>(bias, c3_0, valid);
-  float y_c3[VEC];
-  HEDDLE_UNROLL
-  for (int i = 0; i < VEC; ++i) {
-    y_c3[i] = heddle::gelu(x_c3[i] + bias_c3[i]);
+  const bool whole = n % VEC == 0 &&
+      heddle::is_aligned<VEC>(x, 0) &&
+      heddle::is_aligned<VEC>(bias, 0) &&
+      heddle::is_aligned<VEC>(y, 0);
+  const auto compute = [&](auto choice) {
+    constexpr bool WHOLE = decltype(choice)::value;
+    const auto x_c3 = heddle::load_chunk<VEC, WHOLE>(x, start + c3_0, valid);
+    const auto bias_c3 = heddle::load_chunk<VEC, WHOLE>(bias, c3_0, valid);
+    float y_c3[VEC];
+    HEDDLE_UNROLL
+    for (int i = 0; i < VEC; ++i) {
+      y_c3[i] = heddle::gelu(x_c3[i] + bias_c3[i]);
+    }
+    heddle::store_chunk<VEC, WHOLE>(y, start + c3_0, valid, y_c3);
+  };
+  if (whole) {
+    compute(heddle::Constant<true>{});
+  } else {
+    compute(heddle::Constant<false>{});
   }
-  heddle::store_chunk<VEC>(y, start + c3_0, valid, y_c3);
 }
 
 }  // namespace

@@ -24,14 +24,26 @@ __global__ void __launch_bounds__(256, 1) dequantize_rows_elementwise(
   const int m1 = static_cast<int>(position);
   const float row_steps = heddle::read(steps, m1);
   const int64_t start = static_cast<int64_t>(m1) * n;
-  const auto x_c = heddle::load_chunk<VEC>(x, start + c0, valid);
-  const auto channels_c = heddle::load_chunk<VEC>(channels, c0, valid);
-  float y_c[VEC];
-  HEDDLE_UNROLL
-  for (int i = 0; i < VEC; ++i) {
-    y_c[i] = (static_cast<float>(x_c[i]) * row_steps) * channels_c[i];
+  const bool whole = n % VEC == 0 &&
+      heddle::is_aligned<VEC>(x, 0) &&
+      heddle::is_aligned<VEC>(channels, 0) &&
+      heddle::is_aligned<VEC>(y, 0);
+  const auto compute = [&](auto choice) {
+    constexpr bool WHOLE = decltype(choice)::value;
+    const auto x_c = heddle::load_chunk<VEC, WHOLE>(x, start + c0, valid);
+    const auto channels_c = heddle::load_chunk<VEC, WHOLE>(channels, c0, valid);
+    float y_c[VEC];
+    HEDDLE_UNROLL
+    for (int i = 0; i < VEC; ++i) {
+      y_c[i] = (static_cast<float>(x_c[i]) * row_steps) * channels_c[i];
+    }
+    heddle::store_chunk<VEC, WHOLE>(y, start + c0, valid, y_c);
+  };
+  if (whole) {
+    compute(heddle::Constant<true>{});
+  } else {
+    compute(heddle::Constant<false>{});
   }
-  heddle::store_chunk<VEC>(y, start + c0, valid, y_c);
 }
 
 }  // namespace

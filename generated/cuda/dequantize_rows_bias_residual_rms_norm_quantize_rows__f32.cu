@@ -40,13 +40,13 @@ __global__ void __launch_bounds__(Team::threads, 1) dequantize_rows_bias_residua
   const float row_steps = heddle::read(steps, i_m);
   const int64_t start = static_cast<int64_t>(i_m) * n;
   const bool whole = n % VEC == 0 &&
-      heddle::is_aligned<VEC>(x, start) &&
+      heddle::is_aligned<VEC>(x, 0) &&
       heddle::is_aligned<VEC>(channels, 0) &&
       heddle::is_aligned<VEC>(bias, 0) &&
-      heddle::is_aligned<VEC>(y, start) &&
-      heddle::is_aligned<VEC>(z, start) &&
+      heddle::is_aligned<VEC>(y, 0) &&
+      heddle::is_aligned<VEC>(z, 0) &&
       heddle::is_aligned<VEC>(gamma, 0) &&
-      heddle::is_aligned<VEC>(y2, start);
+      heddle::is_aligned<VEC>(y2, 0);
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
     heddle::Chunk<T, VEC> soon_gamma_c3[1];
@@ -138,13 +138,13 @@ __global__ void __launch_bounds__(Team::threads, 1) dequantize_rows_bias_residua
   const float row_steps = heddle::read(steps, i_m);
   const int64_t start = static_cast<int64_t>(i_m) * n;
   const bool whole = n % VEC == 0 &&
-      heddle::is_aligned<VEC>(x, start) &&
+      heddle::is_aligned<VEC>(x, 0) &&
       heddle::is_aligned<VEC>(channels, 0) &&
       heddle::is_aligned<VEC>(bias, 0) &&
-      heddle::is_aligned<VEC>(y, start) &&
-      heddle::is_aligned<VEC>(z, start) &&
+      heddle::is_aligned<VEC>(y, 0) &&
+      heddle::is_aligned<VEC>(z, 0) &&
       heddle::is_aligned<VEC>(gamma, 0) &&
-      heddle::is_aligned<VEC>(y2, start);
+      heddle::is_aligned<VEC>(y2, 0);
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
     heddle::Accumulator<heddle::Sum<float>> sum0_lanes;

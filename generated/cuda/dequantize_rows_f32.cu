@@ -24,14 +24,26 @@ __global__ void __launch_bounds__(256, 1) dequantize_rows_f32_elementwise(
   const int i_m = static_cast<int>(position);
   const float row_steps = heddle::read(steps, i_m);
   const int64_t start = (static_cast<int64_t>(i_m) * m2) * n;
-  const auto x_c3 = heddle::load_chunk<VEC>(x, start + c3_0, valid);
-  const auto channels_c3 = heddle::load_chunk<VEC>(channels, c3_0, valid);
-  float y_c3[VEC];
-  HEDDLE_UNROLL
-  for (int i = 0; i < VEC; ++i) {
-    y_c3[i] = (static_cast<float>(x_c3[i]) * row_steps) * channels_c3[i];
+  const bool whole = (m2 * n) % VEC == 0 &&
+      heddle::is_aligned<VEC>(x, start) &&
+      heddle::is_aligned<VEC>(channels, 0) &&
+      heddle::is_aligned<VEC>(y, start);
+  const auto compute = [&](auto choice) {
+    constexpr bool WHOLE = decltype(choice)::value;
+    const auto x_c3 = heddle::load_chunk<VEC, WHOLE>(x, start + c3_0, valid);
+    const auto channels_c3 = heddle::load_chunk<VEC, WHOLE>(channels, c3_0, valid);
+    float y_c3[VEC];
+    HEDDLE_UNROLL
+    for (int i = 0; i < VEC; ++i) {
+      y_c3[i] = (static_cast<float>(x_c3[i]) * row_steps) * channels_c3[i];
+    }
+    heddle::store_chunk<VEC, WHOLE>(y, start + c3_0, valid, y_c3);
+  };
+  if (whole) {
+    compute(heddle::Constant<true>{});
+  } else {
+    compute(heddle::Constant<false>{});
   }
-  heddle::store_chunk<VEC>(y, start + c3_0, valid, y_c3);
 }
 
 }  // namespace

@@ -35,11 +35,11 @@ __global__ void __launch_bounds__(Team::threads, 1) dequantize_rows_swiglu_quant
   const float row_steps = heddle::read(steps, i_m);
   const int64_t start = static_cast<int64_t>(i_m) * n;
   const bool whole = n % VEC == 0 &&
-      heddle::is_aligned<VEC>(x, start) &&
+      heddle::is_aligned<VEC>(x, 0) &&
       heddle::is_aligned<VEC>(channels, 0) &&
-      heddle::is_aligned<VEC>(x2, start) &&
+      heddle::is_aligned<VEC>(x2, 0) &&
       heddle::is_aligned<VEC>(channels2, 0) &&
-      heddle::is_aligned<VEC>(y, start);
+      heddle::is_aligned<VEC>(y, 0);
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
     heddle::Chunk<int, VEC> x_c4[CHUNKS];
@@ -106,11 +106,11 @@ __global__ void __launch_bounds__(Team::threads, 2) dequantize_rows_swiglu_quant
   const float row_steps = heddle::read(steps, i_m);
   const int64_t start = static_cast<int64_t>(i_m) * n;
   const bool whole = n % VEC == 0 &&
-      heddle::is_aligned<VEC>(x, start) &&
+      heddle::is_aligned<VEC>(x, 0) &&
       heddle::is_aligned<VEC>(channels, 0) &&
-      heddle::is_aligned<VEC>(x2, start) &&
+      heddle::is_aligned<VEC>(x2, 0) &&
       heddle::is_aligned<VEC>(channels2, 0) &&
-      heddle::is_aligned<VEC>(y, start);
+      heddle::is_aligned<VEC>(y, 0);
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
     heddle::Accumulator<heddle::Max<float>> amax_lanes;

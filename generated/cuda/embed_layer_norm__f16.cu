@@ -46,12 +46,12 @@ __global__ void __launch_bounds__(Team::threads, 1) embed_layer_norm_kept(
   const int64_t start_3 = static_cast<int64_t>((heddle::read(sequences, i_t) >= 0) ? heddle::read(positions, i_t) : 0) * n;
   const int64_t start_4 = static_cast<int64_t>(i_t) * n;
   const bool whole = n % VEC == 0 &&
-      heddle::is_aligned<VEC>(table, start) &&
-      heddle::is_aligned<VEC>(table2, start_2) &&
-      heddle::is_aligned<VEC>(table3, start_3) &&
+      heddle::is_aligned<VEC>(table, 0) &&
+      heddle::is_aligned<VEC>(table2, 0) &&
+      heddle::is_aligned<VEC>(table3, 0) &&
       heddle::is_aligned<VEC>(gamma, 0) &&
       heddle::is_aligned<VEC>(beta, 0) &&
-      heddle::is_aligned<VEC>(y, start_4);
+      heddle::is_aligned<VEC>(y, 0);
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
     heddle::Chunk<T, VEC> soon_gamma_c7[1];
@@ -150,12 +150,12 @@ __global__ void __launch_bounds__(Team::threads, 1) embed_layer_norm_reread(
   const int64_t start_3 = static_cast<int64_t>((heddle::read(sequences, i_t) >= 0) ? heddle::read(positions, i_t) : 0) * n;
   const int64_t start_4 = static_cast<int64_t>(i_t) * n;
   const bool whole = n % VEC == 0 &&
-      heddle::is_aligned<VEC>(table, start) &&
-      heddle::is_aligned<VEC>(table2, start_2) &&
-      heddle::is_aligned<VEC>(table3, start_3) &&
+      heddle::is_aligned<VEC>(table, 0) &&
+      heddle::is_aligned<VEC>(table2, 0) &&
+      heddle::is_aligned<VEC>(table3, 0) &&
       heddle::is_aligned<VEC>(gamma, 0) &&
       heddle::is_aligned<VEC>(beta, 0) &&
-      heddle::is_aligned<VEC>(y, start_4);
+      heddle::is_aligned<VEC>(y, 0);
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
     heddle::Accumulator<heddle::Sum<float>> sum0_lanes;

@@ -33,14 +33,26 @@ __global__ void __launch_bounds__(256, 1) embed_scaled_elementwise(
   const int64_t start = static_cast<int64_t>(((heddle::read(sequences, i_t) >= 0) && (heddle::read(positions, i_t) < heddle::read(lengths, max(heddle::read(sequences, i_t), 0)))) ? heddle::read(ids, static_cast<int64_t>(heddle::read(starts, max(heddle::read(sequences, i_t), 0))) + heddle::read(positions, i_t)) : 0) * n;
   const int64_t start_2 = static_cast<int64_t>((heddle::read(sequences, i_t) >= 0) ? heddle::read(positions, i_t) : 0) * n;
   const int64_t start_3 = static_cast<int64_t>(i_t) * n;
-  const auto table_c6 = (heddle::read(sequences, i_t) >= 0) && (heddle::read(positions, i_t) < heddle::read(lengths, max(heddle::read(sequences, i_t), 0))) ? heddle::load_chunk<VEC>(table, start + c6_0, valid) : heddle::Chunk<T, VEC>{};
-  const auto table2_c6 = heddle::read(sequences, i_t) >= 0 ? heddle::load_chunk<VEC>(table2, start_2 + c6_0, valid) : heddle::Chunk<T, VEC>{};
-  float y_c6[VEC] = {};
-  HEDDLE_UNROLL
-  for (int i = 0; i < VEC; ++i) {
-    if (i < valid) y_c6[i] = row_ge ? (((row_positions < heddle::read(lengths, row_maximum)) ? (table_c6[i] * factor) : 0.0f) + table2_c6[i]) : 0.0f;
+  const bool whole = n % VEC == 0 &&
+      heddle::is_aligned<VEC>(table, 0) &&
+      heddle::is_aligned<VEC>(table2, 0) &&
+      heddle::is_aligned<VEC>(y, 0);
+  const auto compute = [&](auto choice) {
+    constexpr bool WHOLE = decltype(choice)::value;
+    const auto table_c6 = (heddle::read(sequences, i_t) >= 0) && (heddle::read(positions, i_t) < heddle::read(lengths, max(heddle::read(sequences, i_t), 0))) ? heddle::load_chunk<VEC, WHOLE>(table, start + c6_0, valid) : heddle::Chunk<T, VEC>{};
+    const auto table2_c6 = heddle::read(sequences, i_t) >= 0 ? heddle::load_chunk<VEC, WHOLE>(table2, start_2 + c6_0, valid) : heddle::Chunk<T, VEC>{};
+    float y_c6[VEC] = {};
+    HEDDLE_UNROLL
+    for (int i = 0; i < VEC; ++i) {
+      if (WHOLE || i < valid) y_c6[i] = row_ge ? (((row_positions < heddle::read(lengths, row_maximum)) ? (table_c6[i] * factor) : 0.0f) + table2_c6[i]) : 0.0f;
+    }
+    heddle::store_chunk<VEC, WHOLE>(y, start_3 + c6_0, valid, y_c6);
+  };
+  if (whole) {
+    compute(heddle::Constant<true>{});
+  } else {
+    compute(heddle::Constant<false>{});
   }
-  heddle::store_chunk<VEC>(y, start_3 + c6_0, valid, y_c6);
 }
 
 }  // namespace

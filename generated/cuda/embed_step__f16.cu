@@ -30,14 +30,26 @@ __global__ void __launch_bounds__(256, 1) embed_step_elementwise(
   const int64_t start = static_cast<int64_t>(max(word, 0)) * n;
   const int64_t start_2 = static_cast<int64_t>(min(heddle::read(step, 0), p - 1)) * n;
   const int64_t start_3 = static_cast<int64_t>(i_m) * n;
-  const auto table_c4 = heddle::load_chunk<VEC>(table, start + c4_0, valid);
-  const auto table2_c4 = heddle::load_chunk<VEC>(table2, start_2 + c4_0, valid);
-  float y_c4[VEC];
-  HEDDLE_UNROLL
-  for (int i = 0; i < VEC; ++i) {
-    y_c4[i] = ((table_c4[i] + missing) * factor) + table2_c4[i];
+  const bool whole = n % VEC == 0 &&
+      heddle::is_aligned<VEC>(table, 0) &&
+      heddle::is_aligned<VEC>(table2, 0) &&
+      heddle::is_aligned<VEC>(y, 0);
+  const auto compute = [&](auto choice) {
+    constexpr bool WHOLE = decltype(choice)::value;
+    const auto table_c4 = heddle::load_chunk<VEC, WHOLE>(table, start + c4_0, valid);
+    const auto table2_c4 = heddle::load_chunk<VEC, WHOLE>(table2, start_2 + c4_0, valid);
+    float y_c4[VEC];
+    HEDDLE_UNROLL
+    for (int i = 0; i < VEC; ++i) {
+      y_c4[i] = ((table_c4[i] + missing) * factor) + table2_c4[i];
+    }
+    heddle::store_chunk<VEC, WHOLE>(y, start_3 + c4_0, valid, y_c4);
+  };
+  if (whole) {
+    compute(heddle::Constant<true>{});
+  } else {
+    compute(heddle::Constant<false>{});
   }
-  heddle::store_chunk<VEC>(y, start_3 + c4_0, valid, y_c4);
 }
 
 }  // namespace

@@ -43,11 +43,11 @@ __global__ void __launch_bounds__(Team::threads, 1) embed_untyped_layer_norm_kep
   const int64_t start_2 = static_cast<int64_t>((heddle::read(sequences, i_t) >= 0) ? heddle::read(positions, i_t) : 0) * n;
   const int64_t start_3 = static_cast<int64_t>(i_t) * n;
   const bool whole = n % VEC == 0 &&
-      heddle::is_aligned<VEC>(table, start) &&
-      heddle::is_aligned<VEC>(table2, start_2) &&
+      heddle::is_aligned<VEC>(table, 0) &&
+      heddle::is_aligned<VEC>(table2, 0) &&
       heddle::is_aligned<VEC>(gamma, 0) &&
       heddle::is_aligned<VEC>(beta, 0) &&
-      heddle::is_aligned<VEC>(y, start_3);
+      heddle::is_aligned<VEC>(y, 0);
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
     heddle::Chunk<T, VEC> soon_gamma_c5[1];
@@ -141,11 +141,11 @@ __global__ void __launch_bounds__(Team::threads, 2) embed_untyped_layer_norm_rer
   const int64_t start_2 = static_cast<int64_t>((heddle::read(sequences, i_t) >= 0) ? heddle::read(positions, i_t) : 0) * n;
   const int64_t start_3 = static_cast<int64_t>(i_t) * n;
   const bool whole = n % VEC == 0 &&
-      heddle::is_aligned<VEC>(table, start) &&
-      heddle::is_aligned<VEC>(table2, start_2) &&
+      heddle::is_aligned<VEC>(table, 0) &&
+      heddle::is_aligned<VEC>(table2, 0) &&
       heddle::is_aligned<VEC>(gamma, 0) &&
       heddle::is_aligned<VEC>(beta, 0) &&
-      heddle::is_aligned<VEC>(y, start_3);
+      heddle::is_aligned<VEC>(y, 0);
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
     heddle::Accumulator<heddle::Sum<float>> sum0_lanes;

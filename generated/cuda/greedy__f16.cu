@@ -39,7 +39,7 @@ __global__ void __launch_bounds__(Team::threads, 1) greedy_kept(
   const bool done = finished1 != 0;
   const int64_t start = static_cast<int64_t>(r1) * v;
   const bool whole = v % VEC == 0 &&
-      heddle::is_aligned<VEC>(logits, start);
+      heddle::is_aligned<VEC>(logits, 0);
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
     heddle::Chunk<T, VEC> logits_c[CHUNKS];
@@ -105,7 +105,7 @@ __global__ void __launch_bounds__(Team::threads, 2) greedy_reread(
   const bool done = finished1 != 0;
   const int64_t start = static_cast<int64_t>(r1) * v;
   const bool whole = v % VEC == 0 &&
-      heddle::is_aligned<VEC>(logits, start);
+      heddle::is_aligned<VEC>(logits, 0);
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
     heddle::Accumulator<heddle::ArgMax<float>> best_lanes;

@@ -39,7 +39,7 @@ __global__ void __launch_bounds__(Team::threads, 1) greedy_of_peaks_kept(
   const bool done = finished1 != 0;
   const int64_t start = static_cast<int64_t>(r1) * p;
   const bool whole = p % VEC == 0 &&
-      heddle::is_aligned<VEC>(tops, start);
+      heddle::is_aligned<VEC>(tops, 0);
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
     heddle::Chunk<float, VEC> tops_q[CHUNKS];
@@ -106,7 +106,7 @@ __global__ void __launch_bounds__(Team::threads, 2) greedy_of_peaks_reread(
   const bool done = finished1 != 0;
   const int64_t start = static_cast<int64_t>(r1) * p;
   const bool whole = p % VEC == 0 &&
-      heddle::is_aligned<VEC>(tops, start);
+      heddle::is_aligned<VEC>(tops, 0);
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
     heddle::Accumulator<heddle::ArgMax<float>> best_lanes;

@@ -24,15 +24,26 @@ __global__ void __launch_bounds__(256, 1) int8_bias_gelu_elementwise(
   const int c5_0 = heddle::peel(position, heddle::chunks_of<VEC>(n)) * VEC;
   const int valid = n - c5_0;
   const int i_m = static_cast<int>(position);
-  const auto x_c5 = heddle::load_chunk<VEC>(x, (((static_cast<int64_t>(c5_0 >> 5) * 32) * m) + (static_cast<int64_t>(i_m) * 32)) + (c5_0 & 31), valid);
-  const auto steps_c5 = heddle::load_chunk<VEC>(steps, c5_0, valid);
-  const auto bias_c5 = heddle::load_chunk<VEC>(bias, c5_0, valid);
-  float y_c5[VEC];
-  HEDDLE_UNROLL
-  for (int i = 0; i < VEC; ++i) {
-    y_c5[i] = heddle::gelu((static_cast<float>(x_c5[i]) * steps_c5[i]) + bias_c5[i]) * inverse;
+  const bool whole = n % VEC == 0 &&
+      heddle::is_aligned<VEC>(steps, 0) &&
+      heddle::is_aligned<VEC>(bias, 0);
+  const auto compute = [&](auto choice) {
+    constexpr bool WHOLE = decltype(choice)::value;
+    const auto x_c5 = heddle::load_chunk<VEC, false>(x, (((static_cast<int64_t>(c5_0 >> 5) * 32) * m) + (static_cast<int64_t>(i_m) * 32)) + (c5_0 & 31), valid);
+    const auto steps_c5 = heddle::load_chunk<VEC, WHOLE>(steps, c5_0, valid);
+    const auto bias_c5 = heddle::load_chunk<VEC, WHOLE>(bias, c5_0, valid);
+    float y_c5[VEC];
+    HEDDLE_UNROLL
+    for (int i = 0; i < VEC; ++i) {
+      y_c5[i] = heddle::gelu((static_cast<float>(x_c5[i]) * steps_c5[i]) + bias_c5[i]) * inverse;
+    }
+    heddle::store_chunk<VEC, false>(y, (((static_cast<int64_t>(c5_0 >> 5) * 32) * m) + (static_cast<int64_t>(i_m) * 32)) + (c5_0 & 31), valid, y_c5);
+  };
+  if (whole) {
+    compute(heddle::Constant<true>{});
+  } else {
+    compute(heddle::Constant<false>{});
   }
-  heddle::store_chunk<VEC>(y, (((static_cast<int64_t>(c5_0 >> 5) * 32) * m) + (static_cast<int64_t>(i_m) * 32)) + (c5_0 & 31), valid, y_c5);
 }
 
 }  // namespace

@@ -34,22 +34,35 @@ __global__ void __launch_bounds__(256, 1) int8_bias_qk_2r4r4_elementwise(
   const int i_s = heddle::peel(position, s);
   const int i_b = static_cast<int>(position);
   const int64_t start = static_cast<int64_t>(i_h) * d;
-  const auto steps_c8 = heddle::load_chunk<VEC>(steps, start + c8_0, valid);
-  const auto bias_c8 = heddle::load_chunk<VEC>(bias, start + c8_0, valid);
-  const auto steps2_c8 = heddle::load_chunk<VEC>(steps2, start + c8_0, valid);
-  const auto bias2_c8 = heddle::load_chunk<VEC>(bias2, start + c8_0, valid);
-  float y_c8[VEC] = {};
-  float y2_c8[VEC] = {};
-  HEDDLE_UNROLL
-  for (int i = 0; i < VEC; ++i) {
-    const int c8 = c8_0 + i;
-    if (i < valid) {
-      y_c8[i] = ((static_cast<float>(heddle::read(x, ((((((static_cast<int64_t>(i_h) * d) + c8) >> 5) * 32) * (static_cast<int64_t>(b) * s)) + (((static_cast<int64_t>(i_b) * s) + i_s) * 32)) + (((static_cast<int64_t>(i_h) * d) + c8) & 31))) * steps_c8[i]) + bias_c8[i]) * inverse;
-      y2_c8[i] = ((static_cast<float>(heddle::read(x2, ((((((static_cast<int64_t>(i_h) * d) + c8) >> 5) * 32) * (static_cast<int64_t>(b) * s)) + (((static_cast<int64_t>(i_b) * s) + i_s) * 32)) + (((static_cast<int64_t>(i_h) * d) + c8) & 31))) * steps2_c8[i]) + bias2_c8[i]) * inverse2;
+  const bool whole = d % VEC == 0 &&
+      heddle::is_aligned<VEC>(steps, 0) &&
+      heddle::is_aligned<VEC>(bias, 0) &&
+      heddle::is_aligned<VEC>(steps2, 0) &&
+      heddle::is_aligned<VEC>(bias2, 0);
+  const auto compute = [&](auto choice) {
+    constexpr bool WHOLE = decltype(choice)::value;
+    const auto steps_c8 = heddle::load_chunk<VEC, WHOLE>(steps, start + c8_0, valid);
+    const auto bias_c8 = heddle::load_chunk<VEC, WHOLE>(bias, start + c8_0, valid);
+    const auto steps2_c8 = heddle::load_chunk<VEC, WHOLE>(steps2, start + c8_0, valid);
+    const auto bias2_c8 = heddle::load_chunk<VEC, WHOLE>(bias2, start + c8_0, valid);
+    float y_c8[VEC] = {};
+    float y2_c8[VEC] = {};
+    HEDDLE_UNROLL
+    for (int i = 0; i < VEC; ++i) {
+      const int c8 = c8_0 + i;
+      if (WHOLE || i < valid) {
+        y_c8[i] = ((static_cast<float>(heddle::read(x, ((((((static_cast<int64_t>(i_h) * d) + c8) >> 5) * 32) * (static_cast<int64_t>(b) * s)) + (((static_cast<int64_t>(i_b) * s) + i_s) * 32)) + (((static_cast<int64_t>(i_h) * d) + c8) & 31))) * steps_c8[i]) + bias_c8[i]) * inverse;
+        y2_c8[i] = ((static_cast<float>(heddle::read(x2, ((((((static_cast<int64_t>(i_h) * d) + c8) >> 5) * 32) * (static_cast<int64_t>(b) * s)) + (((static_cast<int64_t>(i_b) * s) + i_s) * 32)) + (((static_cast<int64_t>(i_h) * d) + c8) & 31))) * steps2_c8[i]) + bias2_c8[i]) * inverse2;
+      }
     }
+    heddle::store_chunk<VEC, false>(y, (((static_cast<int64_t>(i_b) * h) + i_h) * (((((static_cast<int64_t>(d) + 32) - 1) / 32) * 32) * s)) + ((((static_cast<int64_t>(c8_0 >> 5) * 32) * s) + (static_cast<int64_t>(i_s) * 32)) + (c8_0 & 31)), valid, y_c8);
+    heddle::store_chunk<VEC, false>(y2, (((static_cast<int64_t>(i_b) * h) + i_h) * (((((static_cast<int64_t>(d) + 32) - 1) / 32) * 32) * ((((static_cast<int64_t>(s) + 32) - 1) / 32) * 32))) + (((((static_cast<int64_t>(c8_0 >> 5) * 32) * ((((static_cast<int64_t>(s) + 32) - 1) / 32) * 32)) + (static_cast<int64_t>(i_s >> 5) * 1024)) + (((((static_cast<int64_t>((i_s & 7) >> 1) * 4) + ((i_s & 31) >> 3)) * 2) + (i_s & 1)) * 32)) + (c8_0 & 31)), valid, y2_c8);
+  };
+  if (whole) {
+    compute(heddle::Constant<true>{});
+  } else {
+    compute(heddle::Constant<false>{});
   }
-  heddle::store_chunk<VEC>(y, (((static_cast<int64_t>(i_b) * h) + i_h) * (((((static_cast<int64_t>(d) + 32) - 1) / 32) * 32) * s)) + ((((static_cast<int64_t>(c8_0 >> 5) * 32) * s) + (static_cast<int64_t>(i_s) * 32)) + (c8_0 & 31)), valid, y_c8);
-  heddle::store_chunk<VEC>(y2, (((static_cast<int64_t>(i_b) * h) + i_h) * (((((static_cast<int64_t>(d) + 32) - 1) / 32) * 32) * ((((static_cast<int64_t>(s) + 32) - 1) / 32) * 32))) + (((((static_cast<int64_t>(c8_0 >> 5) * 32) * ((((static_cast<int64_t>(s) + 32) - 1) / 32) * 32)) + (static_cast<int64_t>(i_s >> 5) * 1024)) + (((((static_cast<int64_t>((i_s & 7) >> 1) * 4) + ((i_s & 31) >> 3)) * 2) + (i_s & 1)) * 32)) + (c8_0 & 31)), valid, y2_c8);
 }
 
 }  // namespace

@@ -39,22 +39,35 @@ __global__ void __launch_bounds__(256, 1) int8_bias_qk_col4_unpack_elementwise(
   const bool row_lt = i_s < heddle::read(lengths, i_b);
   const int row_select = (i_s < heddle::read(lengths, i_b)) ? (heddle::read(starts, i_b) + i_s) : 0;
   const int64_t start = static_cast<int64_t>(i_h) * d;
-  const auto steps_c9 = heddle::load_chunk<VEC>(steps, start + c9_0, valid);
-  const auto bias_c9 = heddle::load_chunk<VEC>(bias, start + c9_0, valid);
-  const auto steps2_c9 = heddle::load_chunk<VEC>(steps2, start + c9_0, valid);
-  const auto bias2_c9 = heddle::load_chunk<VEC>(bias2, start + c9_0, valid);
-  float y_c9[VEC] = {};
-  float y2_c9[VEC] = {};
-  HEDDLE_UNROLL
-  for (int i = 0; i < VEC; ++i) {
-    const int c9 = c9_0 + i;
-    if (i < valid) {
-      y_c9[i] = row_lt ? (((static_cast<float>(heddle::read(x, ((((((static_cast<int64_t>(i_h) * d) + c9) >> 5) * 32) * t) + (static_cast<int64_t>(row_select) * 32)) + (((static_cast<int64_t>(i_h) * d) + c9) & 31))) * steps_c9[i]) + bias_c9[i]) * inverse) : 0.0f;
-      y2_c9[i] = row_lt ? (((static_cast<float>(heddle::read(x2, ((((((static_cast<int64_t>(i_h) * d) + c9) >> 5) * 32) * t2) + (static_cast<int64_t>(row_select) * 32)) + (((static_cast<int64_t>(i_h) * d) + c9) & 31))) * steps2_c9[i]) + bias2_c9[i]) * inverse2) : 0.0f;
+  const bool whole = d % VEC == 0 &&
+      heddle::is_aligned<VEC>(steps, 0) &&
+      heddle::is_aligned<VEC>(bias, 0) &&
+      heddle::is_aligned<VEC>(steps2, 0) &&
+      heddle::is_aligned<VEC>(bias2, 0);
+  const auto compute = [&](auto choice) {
+    constexpr bool WHOLE = decltype(choice)::value;
+    const auto steps_c9 = heddle::load_chunk<VEC, WHOLE>(steps, start + c9_0, valid);
+    const auto bias_c9 = heddle::load_chunk<VEC, WHOLE>(bias, start + c9_0, valid);
+    const auto steps2_c9 = heddle::load_chunk<VEC, WHOLE>(steps2, start + c9_0, valid);
+    const auto bias2_c9 = heddle::load_chunk<VEC, WHOLE>(bias2, start + c9_0, valid);
+    float y_c9[VEC] = {};
+    float y2_c9[VEC] = {};
+    HEDDLE_UNROLL
+    for (int i = 0; i < VEC; ++i) {
+      const int c9 = c9_0 + i;
+      if (WHOLE || i < valid) {
+        y_c9[i] = row_lt ? (((static_cast<float>(heddle::read(x, ((((((static_cast<int64_t>(i_h) * d) + c9) >> 5) * 32) * t) + (static_cast<int64_t>(row_select) * 32)) + (((static_cast<int64_t>(i_h) * d) + c9) & 31))) * steps_c9[i]) + bias_c9[i]) * inverse) : 0.0f;
+        y2_c9[i] = row_lt ? (((static_cast<float>(heddle::read(x2, ((((((static_cast<int64_t>(i_h) * d) + c9) >> 5) * 32) * t2) + (static_cast<int64_t>(row_select) * 32)) + (((static_cast<int64_t>(i_h) * d) + c9) & 31))) * steps2_c9[i]) + bias2_c9[i]) * inverse2) : 0.0f;
+      }
     }
+    heddle::store_chunk<VEC, false>(y, (((static_cast<int64_t>(i_b) * h) + i_h) * (((((static_cast<int64_t>(d) + 32) - 1) / 32) * 32) * s)) + ((((static_cast<int64_t>(c9_0 >> 5) * 32) * s) + (static_cast<int64_t>(i_s) * 32)) + (c9_0 & 31)), valid, y_c9);
+    heddle::store_chunk<VEC, false>(y2, (((static_cast<int64_t>(i_b) * h) + i_h) * (((((static_cast<int64_t>(d) + 32) - 1) / 32) * 32) * ((((static_cast<int64_t>(s) + 8) - 1) / 8) * 8))) + ((((static_cast<int64_t>(c9_0 >> 5) * 32) * ((((static_cast<int64_t>(s) + 8) - 1) / 8) * 8)) + (((((((static_cast<int64_t>(i_s >> 3) * 8) + (static_cast<int64_t>(i_s & 1) * 4)) + ((c9_0 >> 3) & 3)) * 8) + (static_cast<int64_t>((c9_0 >> 2) & 1) * 4)) + ((i_s & 7) >> 1)) * 4)) + (c9_0 & 3)), valid, y2_c9);
+  };
+  if (whole) {
+    compute(heddle::Constant<true>{});
+  } else {
+    compute(heddle::Constant<false>{});
   }
-  heddle::store_chunk<VEC>(y, (((static_cast<int64_t>(i_b) * h) + i_h) * (((((static_cast<int64_t>(d) + 32) - 1) / 32) * 32) * s)) + ((((static_cast<int64_t>(c9_0 >> 5) * 32) * s) + (static_cast<int64_t>(i_s) * 32)) + (c9_0 & 31)), valid, y_c9);
-  heddle::store_chunk<VEC>(y2, (((static_cast<int64_t>(i_b) * h) + i_h) * (((((static_cast<int64_t>(d) + 32) - 1) / 32) * 32) * ((((static_cast<int64_t>(s) + 8) - 1) / 8) * 8))) + ((((static_cast<int64_t>(c9_0 >> 5) * 32) * ((((static_cast<int64_t>(s) + 8) - 1) / 8) * 8)) + (((((((static_cast<int64_t>(i_s >> 3) * 8) + (static_cast<int64_t>(i_s & 1) * 4)) + ((c9_0 >> 3) & 3)) * 8) + (static_cast<int64_t>((c9_0 >> 2) & 1) * 4)) + ((i_s & 7) >> 1)) * 4)) + (c9_0 & 3)), valid, y2_c9);
 }
 
 }  // namespace

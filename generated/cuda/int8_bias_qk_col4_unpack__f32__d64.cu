@@ -37,21 +37,34 @@ __global__ void __launch_bounds__(256, 1) int8_bias_qk_col4_unpack_elementwise(
   const int i_b = static_cast<int>(position);
   const bool row_lt = i_s < heddle::read(lengths, i_b);
   const int64_t start = static_cast<int64_t>(i_h) * 64;
-  const auto x_c9 = i_s < heddle::read(lengths, i_b) ? heddle::load_chunk<VEC>(x, ((((((static_cast<int64_t>(i_h) * 64) + c9_0) >> 5) * 32) * t) + (static_cast<int64_t>((i_s < heddle::read(lengths, i_b)) ? (heddle::read(starts, i_b) + i_s) : 0) * 32)) + (((static_cast<int64_t>(i_h) * 64) + c9_0) & 31), valid) : heddle::Chunk<int, VEC>{};
-  const auto steps_c9 = heddle::load_chunk<VEC>(steps, start + c9_0, valid);
-  const auto bias_c9 = heddle::load_chunk<VEC>(bias, start + c9_0, valid);
-  const auto x2_c9 = i_s < heddle::read(lengths, i_b) ? heddle::load_chunk<VEC>(x2, ((((((static_cast<int64_t>(i_h) * 64) + c9_0) >> 5) * 32) * t2) + (static_cast<int64_t>((i_s < heddle::read(lengths, i_b)) ? (heddle::read(starts, i_b) + i_s) : 0) * 32)) + (((static_cast<int64_t>(i_h) * 64) + c9_0) & 31), valid) : heddle::Chunk<int, VEC>{};
-  const auto steps2_c9 = heddle::load_chunk<VEC>(steps2, start + c9_0, valid);
-  const auto bias2_c9 = heddle::load_chunk<VEC>(bias2, start + c9_0, valid);
-  float y_c9[VEC];
-  float y2_c9[VEC];
-  HEDDLE_UNROLL
-  for (int i = 0; i < VEC; ++i) {
-    y_c9[i] = row_lt ? (((static_cast<float>(x_c9[i]) * steps_c9[i]) + bias_c9[i]) * inverse) : 0.0f;
-    y2_c9[i] = row_lt ? (((static_cast<float>(x2_c9[i]) * steps2_c9[i]) + bias2_c9[i]) * inverse2) : 0.0f;
+  const bool whole = 64 % VEC == 0 &&
+      heddle::is_aligned<VEC>(steps, 0) &&
+      heddle::is_aligned<VEC>(bias, 0) &&
+      heddle::is_aligned<VEC>(steps2, 0) &&
+      heddle::is_aligned<VEC>(bias2, 0);
+  const auto compute = [&](auto choice) {
+    constexpr bool WHOLE = decltype(choice)::value;
+    const auto x_c9 = i_s < heddle::read(lengths, i_b) ? heddle::load_chunk<VEC, false>(x, ((((((static_cast<int64_t>(i_h) * 64) + c9_0) >> 5) * 32) * t) + (static_cast<int64_t>((i_s < heddle::read(lengths, i_b)) ? (heddle::read(starts, i_b) + i_s) : 0) * 32)) + (((static_cast<int64_t>(i_h) * 64) + c9_0) & 31), valid) : heddle::Chunk<int, VEC>{};
+    const auto steps_c9 = heddle::load_chunk<VEC, WHOLE>(steps, start + c9_0, valid);
+    const auto bias_c9 = heddle::load_chunk<VEC, WHOLE>(bias, start + c9_0, valid);
+    const auto x2_c9 = i_s < heddle::read(lengths, i_b) ? heddle::load_chunk<VEC, false>(x2, ((((((static_cast<int64_t>(i_h) * 64) + c9_0) >> 5) * 32) * t2) + (static_cast<int64_t>((i_s < heddle::read(lengths, i_b)) ? (heddle::read(starts, i_b) + i_s) : 0) * 32)) + (((static_cast<int64_t>(i_h) * 64) + c9_0) & 31), valid) : heddle::Chunk<int, VEC>{};
+    const auto steps2_c9 = heddle::load_chunk<VEC, WHOLE>(steps2, start + c9_0, valid);
+    const auto bias2_c9 = heddle::load_chunk<VEC, WHOLE>(bias2, start + c9_0, valid);
+    float y_c9[VEC];
+    float y2_c9[VEC];
+    HEDDLE_UNROLL
+    for (int i = 0; i < VEC; ++i) {
+      y_c9[i] = row_lt ? (((static_cast<float>(x_c9[i]) * steps_c9[i]) + bias_c9[i]) * inverse) : 0.0f;
+      y2_c9[i] = row_lt ? (((static_cast<float>(x2_c9[i]) * steps2_c9[i]) + bias2_c9[i]) * inverse2) : 0.0f;
+    }
+    heddle::store_chunk<VEC, false>(y, (((static_cast<int64_t>(i_b) * h) + i_h) * (((((static_cast<int64_t>(64) + 32) - 1) / 32) * 32) * s)) + ((((static_cast<int64_t>(c9_0 >> 5) * 32) * s) + (static_cast<int64_t>(i_s) * 32)) + (c9_0 & 31)), valid, y_c9);
+    heddle::store_chunk<VEC, false>(y2, (((static_cast<int64_t>(i_b) * h) + i_h) * (((((static_cast<int64_t>(64) + 32) - 1) / 32) * 32) * ((((static_cast<int64_t>(s) + 8) - 1) / 8) * 8))) + ((((static_cast<int64_t>(c9_0 >> 5) * 32) * ((((static_cast<int64_t>(s) + 8) - 1) / 8) * 8)) + (((((((static_cast<int64_t>(i_s >> 3) * 8) + (static_cast<int64_t>(i_s & 1) * 4)) + ((c9_0 >> 3) & 3)) * 8) + (static_cast<int64_t>((c9_0 >> 2) & 1) * 4)) + ((i_s & 7) >> 1)) * 4)) + (c9_0 & 3)), valid, y2_c9);
+  };
+  if (whole) {
+    compute(heddle::Constant<true>{});
+  } else {
+    compute(heddle::Constant<false>{});
   }
-  heddle::store_chunk<VEC>(y, (((static_cast<int64_t>(i_b) * h) + i_h) * (((((static_cast<int64_t>(64) + 32) - 1) / 32) * 32) * s)) + ((((static_cast<int64_t>(c9_0 >> 5) * 32) * s) + (static_cast<int64_t>(i_s) * 32)) + (c9_0 & 31)), valid, y_c9);
-  heddle::store_chunk<VEC>(y2, (((static_cast<int64_t>(i_b) * h) + i_h) * (((((static_cast<int64_t>(64) + 32) - 1) / 32) * 32) * ((((static_cast<int64_t>(s) + 8) - 1) / 8) * 8))) + ((((static_cast<int64_t>(c9_0 >> 5) * 32) * ((((static_cast<int64_t>(s) + 8) - 1) / 8) * 8)) + (((((((static_cast<int64_t>(i_s >> 3) * 8) + (static_cast<int64_t>(i_s & 1) * 4)) + ((c9_0 >> 3) & 3)) * 8) + (static_cast<int64_t>((c9_0 >> 2) & 1) * 4)) + ((i_s & 7) >> 1)) * 4)) + (c9_0 & 3)), valid, y2_c9);
 }
 
 }  // namespace

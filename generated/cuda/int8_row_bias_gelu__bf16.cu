@@ -24,15 +24,28 @@ __global__ void __launch_bounds__(256, 1) int8_row_bias_gelu_elementwise(
   const int valid = n - c5_0;
   const int i_m = static_cast<int>(position);
   const int64_t start = static_cast<int64_t>(i_m) * n;
-  const auto x_c5 = heddle::load_chunk<VEC>(x, start + c5_0, valid);
-  const auto steps_c5 = heddle::load_chunk<VEC>(steps, c5_0, valid);
-  const auto bias_c5 = heddle::load_chunk<VEC>(bias, c5_0, valid);
-  float y_c5[VEC];
-  HEDDLE_UNROLL
-  for (int i = 0; i < VEC; ++i) {
-    y_c5[i] = heddle::gelu((static_cast<float>(x_c5[i]) * steps_c5[i]) + bias_c5[i]) * inverse;
+  const bool whole = n % VEC == 0 &&
+      heddle::is_aligned<VEC>(x, 0) &&
+      heddle::is_aligned<VEC>(steps, 0) &&
+      heddle::is_aligned<VEC>(bias, 0) &&
+      heddle::is_aligned<VEC>(y, 0);
+  const auto compute = [&](auto choice) {
+    constexpr bool WHOLE = decltype(choice)::value;
+    const auto x_c5 = heddle::load_chunk<VEC, WHOLE>(x, start + c5_0, valid);
+    const auto steps_c5 = heddle::load_chunk<VEC, WHOLE>(steps, c5_0, valid);
+    const auto bias_c5 = heddle::load_chunk<VEC, WHOLE>(bias, c5_0, valid);
+    float y_c5[VEC];
+    HEDDLE_UNROLL
+    for (int i = 0; i < VEC; ++i) {
+      y_c5[i] = heddle::gelu((static_cast<float>(x_c5[i]) * steps_c5[i]) + bias_c5[i]) * inverse;
+    }
+    heddle::store_chunk<VEC, WHOLE>(y, start + c5_0, valid, y_c5);
+  };
+  if (whole) {
+    compute(heddle::Constant<true>{});
+  } else {
+    compute(heddle::Constant<false>{});
   }
-  heddle::store_chunk<VEC>(y, start + c5_0, valid, y_c5);
 }
 
 }  // namespace

@@ -38,21 +38,38 @@ __global__ void __launch_bounds__(256, 1) int8_row_bias_qk_elementwise(
   const int64_t start = ((static_cast<int64_t>((i_s < heddle::read(lengths, i_b)) ? (heddle::read(starts, i_b) + i_s) : 0) * h) + i_h) * d;
   const int64_t start_2 = static_cast<int64_t>(i_h) * d;
   const int64_t start_3 = (((static_cast<int64_t>(i_b) * h) + i_h) * (static_cast<int64_t>(s) * ((((static_cast<int64_t>(d) + 16) - 1) / 16) * 16))) + (static_cast<int64_t>(i_s) * ((((static_cast<int64_t>(d) + 16) - 1) / 16) * 16));
-  const auto x_c9 = i_s < heddle::read(lengths, i_b) ? heddle::load_chunk<VEC>(x, start + c9_0, valid) : heddle::Chunk<int, VEC>{};
-  const auto steps_c9 = heddle::load_chunk<VEC>(steps, start_2 + c9_0, valid);
-  const auto bias_c9 = heddle::load_chunk<VEC>(bias, start_2 + c9_0, valid);
-  const auto x2_c9 = i_s < heddle::read(lengths, i_b) ? heddle::load_chunk<VEC>(x2, start + c9_0, valid) : heddle::Chunk<int, VEC>{};
-  const auto steps2_c9 = heddle::load_chunk<VEC>(steps2, start_2 + c9_0, valid);
-  const auto bias2_c9 = heddle::load_chunk<VEC>(bias2, start_2 + c9_0, valid);
-  float y_c9[VEC];
-  float y2_c9[VEC];
-  HEDDLE_UNROLL
-  for (int i = 0; i < VEC; ++i) {
-    y_c9[i] = row_lt ? (((static_cast<float>(x_c9[i]) * steps_c9[i]) + bias_c9[i]) * inverse) : 0.0f;
-    y2_c9[i] = row_lt ? (((static_cast<float>(x2_c9[i]) * steps2_c9[i]) + bias2_c9[i]) * inverse2) : 0.0f;
+  const bool whole = d % VEC == 0 &&
+      heddle::is_aligned<VEC>(x, 0) &&
+      heddle::is_aligned<VEC>(steps, 0) &&
+      heddle::is_aligned<VEC>(bias, 0) &&
+      heddle::is_aligned<VEC>(x2, 0) &&
+      heddle::is_aligned<VEC>(steps2, 0) &&
+      heddle::is_aligned<VEC>(bias2, 0) &&
+      heddle::is_aligned<VEC>(y, start_3) &&
+      heddle::is_aligned<VEC>(y2, start_3);
+  const auto compute = [&](auto choice) {
+    constexpr bool WHOLE = decltype(choice)::value;
+    const auto x_c9 = i_s < heddle::read(lengths, i_b) ? heddle::load_chunk<VEC, WHOLE>(x, start + c9_0, valid) : heddle::Chunk<int, VEC>{};
+    const auto steps_c9 = heddle::load_chunk<VEC, WHOLE>(steps, start_2 + c9_0, valid);
+    const auto bias_c9 = heddle::load_chunk<VEC, WHOLE>(bias, start_2 + c9_0, valid);
+    const auto x2_c9 = i_s < heddle::read(lengths, i_b) ? heddle::load_chunk<VEC, WHOLE>(x2, start + c9_0, valid) : heddle::Chunk<int, VEC>{};
+    const auto steps2_c9 = heddle::load_chunk<VEC, WHOLE>(steps2, start_2 + c9_0, valid);
+    const auto bias2_c9 = heddle::load_chunk<VEC, WHOLE>(bias2, start_2 + c9_0, valid);
+    float y_c9[VEC];
+    float y2_c9[VEC];
+    HEDDLE_UNROLL
+    for (int i = 0; i < VEC; ++i) {
+      y_c9[i] = row_lt ? (((static_cast<float>(x_c9[i]) * steps_c9[i]) + bias_c9[i]) * inverse) : 0.0f;
+      y2_c9[i] = row_lt ? (((static_cast<float>(x2_c9[i]) * steps2_c9[i]) + bias2_c9[i]) * inverse2) : 0.0f;
+    }
+    heddle::store_chunk<VEC, WHOLE>(y, start_3 + c9_0, valid, y_c9);
+    heddle::store_chunk<VEC, WHOLE>(y2, start_3 + c9_0, valid, y2_c9);
+  };
+  if (whole) {
+    compute(heddle::Constant<true>{});
+  } else {
+    compute(heddle::Constant<false>{});
   }
-  heddle::store_chunk<VEC>(y, start_3 + c9_0, valid, y_c9);
-  heddle::store_chunk<VEC>(y2, start_3 + c9_0, valid, y2_c9);
 }
 
 }  // namespace

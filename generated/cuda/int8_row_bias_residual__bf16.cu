@@ -24,16 +24,30 @@ __global__ void __launch_bounds__(256, 1) int8_row_bias_residual_elementwise(
   const int valid = n - c4_0;
   const int i_m = static_cast<int>(position);
   const int64_t start = static_cast<int64_t>(i_m) * n;
-  const auto x_c4 = heddle::load_chunk<VEC>(x, start + c4_0, valid);
-  const auto steps_c4 = heddle::load_chunk<VEC>(steps, c4_0, valid);
-  const auto bias_c4 = heddle::load_chunk<VEC>(bias, c4_0, valid);
-  const auto y_c4 = heddle::load_chunk<VEC>(y, start + c4_0, valid);
-  float z_c4[VEC];
-  HEDDLE_UNROLL
-  for (int i = 0; i < VEC; ++i) {
-    z_c4[i] = ((static_cast<float>(x_c4[i]) * steps_c4[i]) + bias_c4[i]) + y_c4[i];
+  const bool whole = n % VEC == 0 &&
+      heddle::is_aligned<VEC>(x, 0) &&
+      heddle::is_aligned<VEC>(steps, 0) &&
+      heddle::is_aligned<VEC>(bias, 0) &&
+      heddle::is_aligned<VEC>(y, 0) &&
+      heddle::is_aligned<VEC>(z, 0);
+  const auto compute = [&](auto choice) {
+    constexpr bool WHOLE = decltype(choice)::value;
+    const auto x_c4 = heddle::load_chunk<VEC, WHOLE>(x, start + c4_0, valid);
+    const auto steps_c4 = heddle::load_chunk<VEC, WHOLE>(steps, c4_0, valid);
+    const auto bias_c4 = heddle::load_chunk<VEC, WHOLE>(bias, c4_0, valid);
+    const auto y_c4 = heddle::load_chunk<VEC, WHOLE>(y, start + c4_0, valid);
+    float z_c4[VEC];
+    HEDDLE_UNROLL
+    for (int i = 0; i < VEC; ++i) {
+      z_c4[i] = ((static_cast<float>(x_c4[i]) * steps_c4[i]) + bias_c4[i]) + y_c4[i];
+    }
+    heddle::store_chunk<VEC, WHOLE>(z, start + c4_0, valid, z_c4);
+  };
+  if (whole) {
+    compute(heddle::Constant<true>{});
+  } else {
+    compute(heddle::Constant<false>{});
   }
-  heddle::store_chunk<VEC>(z, start + c4_0, valid, z_c4);
 }
 
 }  // namespace

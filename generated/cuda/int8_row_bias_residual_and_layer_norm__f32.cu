@@ -37,14 +37,14 @@ __global__ void __launch_bounds__(Team::threads, 1) int8_row_bias_residual_and_l
   const int i_m = static_cast<int>(position);
   const int64_t start = static_cast<int64_t>(i_m) * n;
   const bool whole = n % VEC == 0 &&
-      heddle::is_aligned<VEC>(x, start) &&
+      heddle::is_aligned<VEC>(x, 0) &&
       heddle::is_aligned<VEC>(steps, 0) &&
       heddle::is_aligned<VEC>(bias, 0) &&
-      heddle::is_aligned<VEC>(y, start) &&
-      heddle::is_aligned<VEC>(z, start) &&
+      heddle::is_aligned<VEC>(y, 0) &&
+      heddle::is_aligned<VEC>(z, 0) &&
       heddle::is_aligned<VEC>(gamma, 0) &&
       heddle::is_aligned<VEC>(beta, 0) &&
-      heddle::is_aligned<VEC>(y2, start);
+      heddle::is_aligned<VEC>(y2, 0);
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
     heddle::Chunk<T, VEC> soon_gamma_c3[1];
@@ -136,14 +136,14 @@ __global__ void __launch_bounds__(Team::threads, 1) int8_row_bias_residual_and_l
   const int i_m = static_cast<int>(position);
   const int64_t start = static_cast<int64_t>(i_m) * n;
   const bool whole = n % VEC == 0 &&
-      heddle::is_aligned<VEC>(x, start) &&
+      heddle::is_aligned<VEC>(x, 0) &&
       heddle::is_aligned<VEC>(steps, 0) &&
       heddle::is_aligned<VEC>(bias, 0) &&
-      heddle::is_aligned<VEC>(y, start) &&
-      heddle::is_aligned<VEC>(z, start) &&
+      heddle::is_aligned<VEC>(y, 0) &&
+      heddle::is_aligned<VEC>(z, 0) &&
       heddle::is_aligned<VEC>(gamma, 0) &&
       heddle::is_aligned<VEC>(beta, 0) &&
-      heddle::is_aligned<VEC>(y2, start);
+      heddle::is_aligned<VEC>(y2, 0);
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
     heddle::Accumulator<heddle::Sum<float>> sum0_lanes;

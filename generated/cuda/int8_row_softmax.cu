@@ -41,7 +41,7 @@ __global__ void __launch_bounds__(Team::threads, 1) int8_row_softmax_kept(
   const int64_t start = ((((static_cast<int64_t>(i_b) * h) + i_h) * s) + i_s) * n;
   const int64_t start_2 = ((((static_cast<int64_t>(i_b) * h) + i_h) * s) + i_s) * ((((static_cast<int64_t>(n) + 16) - 1) / 16) * 16);
   const bool whole = n % VEC == 0 &&
-      heddle::is_aligned<VEC>(x, start) &&
+      heddle::is_aligned<VEC>(x, 0) &&
       heddle::is_aligned<VEC>(y, start_2);
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
@@ -124,7 +124,7 @@ __global__ void __launch_bounds__(Team::threads, 2) int8_row_softmax_reread(
   const int64_t start = ((((static_cast<int64_t>(i_b) * h) + i_h) * s) + i_s) * n;
   const int64_t start_2 = ((((static_cast<int64_t>(i_b) * h) + i_h) * s) + i_s) * ((((static_cast<int64_t>(n) + 16) - 1) / 16) * 16);
   const bool whole = n % VEC == 0 &&
-      heddle::is_aligned<VEC>(x, start) &&
+      heddle::is_aligned<VEC>(x, 0) &&
       heddle::is_aligned<VEC>(y, start_2);
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;

@@ -43,8 +43,8 @@ __global__ void __launch_bounds__(Team::threads, 1) int8_row_softmax_pairs_kept(
   const int64_t start_2 = ((((static_cast<int64_t>(i_b) * h) + i_h) * s) + i_s) * n;
   const int64_t start_3 = ((((static_cast<int64_t>(i_b) * h) + i_h) * s) + i_s) * ((((static_cast<int64_t>(n) + 16) - 1) / 16) * 16);
   const bool whole = n % VEC == 0 &&
-      heddle::is_aligned<VEC>(mask, start) &&
-      heddle::is_aligned<VEC>(x, start_2) &&
+      heddle::is_aligned<VEC>(mask, 0) &&
+      heddle::is_aligned<VEC>(x, 0) &&
       heddle::is_aligned<VEC>(y, start_3);
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
@@ -131,8 +131,8 @@ __global__ void __launch_bounds__(Team::threads, 2) int8_row_softmax_pairs_rerea
   const int64_t start_2 = ((((static_cast<int64_t>(i_b) * h) + i_h) * s) + i_s) * n;
   const int64_t start_3 = ((((static_cast<int64_t>(i_b) * h) + i_h) * s) + i_s) * ((((static_cast<int64_t>(n) + 16) - 1) / 16) * 16);
   const bool whole = n % VEC == 0 &&
-      heddle::is_aligned<VEC>(mask, start) &&
-      heddle::is_aligned<VEC>(x, start_2) &&
+      heddle::is_aligned<VEC>(mask, 0) &&
+      heddle::is_aligned<VEC>(x, 0) &&
       heddle::is_aligned<VEC>(y, start_3);
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;

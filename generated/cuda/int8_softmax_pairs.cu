@@ -41,7 +41,7 @@ __global__ void __launch_bounds__(Team::threads, 1) int8_softmax_pairs_kept(
   const float row_mul = step * otherStep;
   const int64_t start = ((static_cast<int64_t>(i_n) * n3) + i_n3) * n4;
   const bool whole = n4 % VEC == 0 &&
-      heddle::is_aligned<VEC>(mask, start);
+      heddle::is_aligned<VEC>(mask, 0);
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
     heddle::Chunk<unsigned char, VEC> mask_c4[CHUNKS];
@@ -125,7 +125,7 @@ __global__ void __launch_bounds__(Team::threads, 2) int8_softmax_pairs_reread(
   const float row_mul = step * otherStep;
   const int64_t start = ((static_cast<int64_t>(i_n) * n3) + i_n3) * n4;
   const bool whole = n4 % VEC == 0 &&
-      heddle::is_aligned<VEC>(mask, start);
+      heddle::is_aligned<VEC>(mask, 0);
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
     heddle::Accumulator<heddle::Max<float>> top_lanes;

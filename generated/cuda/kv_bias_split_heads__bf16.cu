@@ -31,19 +31,34 @@ __global__ void __launch_bounds__(256, 1) kv_bias_split_heads_elementwise(
   const int64_t start = ((((static_cast<int64_t>(i_b) * s) + i_s) * h) + i_h) * d;
   const int64_t start_2 = static_cast<int64_t>(i_h) * d;
   const int64_t start_3 = ((((static_cast<int64_t>(i_b) * h) + i_h) * s) + i_s) * d;
-  const auto x_c4 = heddle::load_chunk<VEC>(x, start + c4_0, valid);
-  const auto bias_c4 = heddle::load_chunk<VEC>(bias, start_2 + c4_0, valid);
-  const auto x2_c4 = heddle::load_chunk<VEC>(x2, start + c4_0, valid);
-  const auto bias2_c4 = heddle::load_chunk<VEC>(bias2, start_2 + c4_0, valid);
-  float y_c4[VEC];
-  float y2_c4[VEC];
-  HEDDLE_UNROLL
-  for (int i = 0; i < VEC; ++i) {
-    y_c4[i] = x_c4[i] + bias_c4[i];
-    y2_c4[i] = x2_c4[i] + bias2_c4[i];
+  const bool whole = d % VEC == 0 &&
+      heddle::is_aligned<VEC>(x, 0) &&
+      heddle::is_aligned<VEC>(bias, 0) &&
+      heddle::is_aligned<VEC>(x2, 0) &&
+      heddle::is_aligned<VEC>(bias2, 0) &&
+      heddle::is_aligned<VEC>(y, 0) &&
+      heddle::is_aligned<VEC>(y2, 0);
+  const auto compute = [&](auto choice) {
+    constexpr bool WHOLE = decltype(choice)::value;
+    const auto x_c4 = heddle::load_chunk<VEC, WHOLE>(x, start + c4_0, valid);
+    const auto bias_c4 = heddle::load_chunk<VEC, WHOLE>(bias, start_2 + c4_0, valid);
+    const auto x2_c4 = heddle::load_chunk<VEC, WHOLE>(x2, start + c4_0, valid);
+    const auto bias2_c4 = heddle::load_chunk<VEC, WHOLE>(bias2, start_2 + c4_0, valid);
+    float y_c4[VEC];
+    float y2_c4[VEC];
+    HEDDLE_UNROLL
+    for (int i = 0; i < VEC; ++i) {
+      y_c4[i] = x_c4[i] + bias_c4[i];
+      y2_c4[i] = x2_c4[i] + bias2_c4[i];
+    }
+    heddle::store_chunk<VEC, WHOLE>(y, start_3 + c4_0, valid, y_c4);
+    heddle::store_chunk<VEC, WHOLE>(y2, start_3 + c4_0, valid, y2_c4);
+  };
+  if (whole) {
+    compute(heddle::Constant<true>{});
+  } else {
+    compute(heddle::Constant<false>{});
   }
-  heddle::store_chunk<VEC>(y, start_3 + c4_0, valid, y_c4);
-  heddle::store_chunk<VEC>(y2, start_3 + c4_0, valid, y2_c4);
 }
 
 }  // namespace

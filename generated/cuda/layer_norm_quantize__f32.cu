@@ -34,11 +34,11 @@ __global__ void __launch_bounds__(Team::threads, 1) layer_norm_quantize_kept(
   const int i_m = static_cast<int>(position);
   const int64_t start = static_cast<int64_t>(i_m) * n;
   const bool whole = n % VEC == 0 &&
-      heddle::is_aligned<VEC>(x, start) &&
+      heddle::is_aligned<VEC>(x, 0) &&
       heddle::is_aligned<VEC>(gamma, 0) &&
       heddle::is_aligned<VEC>(beta, 0) &&
-      heddle::is_aligned<VEC>(y, start) &&
-      heddle::is_aligned<VEC>(y2, start);
+      heddle::is_aligned<VEC>(y, 0) &&
+      heddle::is_aligned<VEC>(y2, 0);
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
     heddle::Chunk<T, VEC> soon_gamma_c[1];
@@ -121,11 +121,11 @@ __global__ void __launch_bounds__(Team::threads, 2) layer_norm_quantize_reread(
   const int i_m = static_cast<int>(position);
   const int64_t start = static_cast<int64_t>(i_m) * n;
   const bool whole = n % VEC == 0 &&
-      heddle::is_aligned<VEC>(x, start) &&
+      heddle::is_aligned<VEC>(x, 0) &&
       heddle::is_aligned<VEC>(gamma, 0) &&
       heddle::is_aligned<VEC>(beta, 0) &&
-      heddle::is_aligned<VEC>(y, start) &&
-      heddle::is_aligned<VEC>(y2, start);
+      heddle::is_aligned<VEC>(y, 0) &&
+      heddle::is_aligned<VEC>(y2, 0);
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
     heddle::Accumulator<heddle::Sum<float>> sum0_lanes;

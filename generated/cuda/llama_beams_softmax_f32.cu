@@ -35,8 +35,8 @@ __global__ void __launch_bounds__(Team::threads, 1) llama_beams_softmax_f32_kept
   const int row_cached = heddle::read(cached, i_r);
   const int64_t start = ((static_cast<int64_t>(i_r) * h) + i_h) * n;
   const bool whole = n % VEC == 0 &&
-      heddle::is_aligned<VEC>(x, start) &&
-      heddle::is_aligned<VEC>(y, start);
+      heddle::is_aligned<VEC>(x, 0) &&
+      heddle::is_aligned<VEC>(y, 0);
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
     heddle::Chunk<float, VEC> x_c3[CHUNKS];
@@ -116,8 +116,8 @@ __global__ void __launch_bounds__(Team::threads, 2) llama_beams_softmax_f32_rere
   const int row_cached = heddle::read(cached, i_r);
   const int64_t start = ((static_cast<int64_t>(i_r) * h) + i_h) * n;
   const bool whole = n % VEC == 0 &&
-      heddle::is_aligned<VEC>(x, start) &&
-      heddle::is_aligned<VEC>(y, start);
+      heddle::is_aligned<VEC>(x, 0) &&
+      heddle::is_aligned<VEC>(y, 0);
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
     heddle::Accumulator<heddle::Max<float>> top_lanes;

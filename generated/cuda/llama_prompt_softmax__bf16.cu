@@ -37,8 +37,8 @@ __global__ void __launch_bounds__(Team::threads, 1) llama_prompt_softmax_kept(
   const int row_add = heddle::read(first, i_b) + i_s;
   const int64_t start = ((((static_cast<int64_t>(i_b) * h) + i_h) * s) + i_s) * n;
   const bool whole = n % VEC == 0 &&
-      heddle::is_aligned<VEC>(x, start) &&
-      heddle::is_aligned<VEC>(y, start);
+      heddle::is_aligned<VEC>(x, 0) &&
+      heddle::is_aligned<VEC>(y, 0);
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
     heddle::Chunk<T, VEC> x_c3[CHUNKS];
@@ -115,8 +115,8 @@ __global__ void __launch_bounds__(Team::threads, 2) llama_prompt_softmax_reread(
   const int row_add = heddle::read(first, i_b) + i_s;
   const int64_t start = ((((static_cast<int64_t>(i_b) * h) + i_h) * s) + i_s) * n;
   const bool whole = n % VEC == 0 &&
-      heddle::is_aligned<VEC>(x, start) &&
-      heddle::is_aligned<VEC>(y, start);
+      heddle::is_aligned<VEC>(x, 0) &&
+      heddle::is_aligned<VEC>(y, 0);
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
     heddle::Accumulator<heddle::Max<float>> top_lanes;

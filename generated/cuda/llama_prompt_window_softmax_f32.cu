@@ -37,8 +37,8 @@ __global__ void __launch_bounds__(Team::threads, 1) llama_prompt_window_softmax_
   const int row_sub = (heddle::read(first, i_b) + i_s) - size;
   const int64_t start = ((((static_cast<int64_t>(i_b) * h) + i_h) * s) + i_s) * n;
   const bool whole = n % VEC == 0 &&
-      heddle::is_aligned<VEC>(x, start) &&
-      heddle::is_aligned<VEC>(y, start);
+      heddle::is_aligned<VEC>(x, 0) &&
+      heddle::is_aligned<VEC>(y, 0);
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
     heddle::Chunk<float, VEC> x_c3[CHUNKS];
@@ -117,8 +117,8 @@ __global__ void __launch_bounds__(Team::threads, 2) llama_prompt_window_softmax_
   const int row_sub = (heddle::read(first, i_b) + i_s) - size;
   const int64_t start = ((((static_cast<int64_t>(i_b) * h) + i_h) * s) + i_s) * n;
   const bool whole = n % VEC == 0 &&
-      heddle::is_aligned<VEC>(x, start) &&
-      heddle::is_aligned<VEC>(y, start);
+      heddle::is_aligned<VEC>(x, 0) &&
+      heddle::is_aligned<VEC>(y, 0);
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
     heddle::Accumulator<heddle::Max<float>> top_lanes;

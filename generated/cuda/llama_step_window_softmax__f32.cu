@@ -36,8 +36,8 @@ __global__ void __launch_bounds__(Team::threads, 1) llama_step_window_softmax_ke
   const int row_sub = heddle::read(places, i_r) - size;
   const int64_t start = ((static_cast<int64_t>(i_r) * h) + i_h) * n;
   const bool whole = n % VEC == 0 &&
-      heddle::is_aligned<VEC>(x, start) &&
-      heddle::is_aligned<VEC>(y, start);
+      heddle::is_aligned<VEC>(x, 0) &&
+      heddle::is_aligned<VEC>(y, 0);
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
     heddle::Chunk<T, VEC> x_c3[CHUNKS];
@@ -114,8 +114,8 @@ __global__ void __launch_bounds__(Team::threads, 2) llama_step_window_softmax_re
   const int row_sub = heddle::read(places, i_r) - size;
   const int64_t start = ((static_cast<int64_t>(i_r) * h) + i_h) * n;
   const bool whole = n % VEC == 0 &&
-      heddle::is_aligned<VEC>(x, start) &&
-      heddle::is_aligned<VEC>(y, start);
+      heddle::is_aligned<VEC>(x, 0) &&
+      heddle::is_aligned<VEC>(y, 0);
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
     heddle::Accumulator<heddle::Max<float>> top_lanes;

@@ -32,7 +32,7 @@ __global__ void __launch_bounds__(Team::threads, 1) magnitude_histogram_kept(
   const float row_toFloat = static_cast<float>(bins - 1);
   const int64_t start = static_cast<int64_t>(m1) * n;
   const bool whole = n % VEC == 0 &&
-      heddle::is_aligned<VEC>(x, start);
+      heddle::is_aligned<VEC>(x, 0);
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
     heddle::Chunk<T, VEC> x_c[CHUNKS];
@@ -74,7 +74,7 @@ __global__ void __launch_bounds__(Team::threads, 2) magnitude_histogram_reread(
   const float row_toFloat = static_cast<float>(bins - 1);
   const int64_t start = static_cast<int64_t>(m1) * n;
   const bool whole = n % VEC == 0 &&
-      heddle::is_aligned<VEC>(x, start);
+      heddle::is_aligned<VEC>(x, 0);
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
     heddle::clear_counts(team, counts, bins, [&](int bin) -> int64_t { return (static_cast<int64_t>(m1) * bins) + bin; });

@@ -30,15 +30,27 @@ __global__ void __launch_bounds__(256, 1) mask_added_elementwise(
   const int row_lengths = heddle::read(lengths, b1);
   const int64_t start = ((static_cast<int64_t>(b1) * s) + s1) * t;
   const int64_t start_2 = ((((static_cast<int64_t>(b1) * h) + h1) * s) + s1) * t;
-  const auto mask_t1 = heddle::load_chunk<VEC>(mask, start + t1_0, valid);
-  const auto x_t1 = heddle::load_chunk<VEC>(x, start_2 + t1_0, valid);
-  float y_t1[VEC];
-  HEDDLE_UNROLL
-  for (int i = 0; i < VEC; ++i) {
-    const int t1 = t1_0 + i;
-    y_t1[i] = (t1 < row_lengths) ? ((mask_t1[i] != 0) ? x_t1[i] : (x_t1[i] + value)) : (-1e+30f);
+  const bool whole = t % VEC == 0 &&
+      heddle::is_aligned<VEC>(mask, 0) &&
+      heddle::is_aligned<VEC>(x, 0) &&
+      heddle::is_aligned<VEC>(y, 0);
+  const auto compute = [&](auto choice) {
+    constexpr bool WHOLE = decltype(choice)::value;
+    const auto mask_t1 = heddle::load_chunk<VEC, WHOLE>(mask, start + t1_0, valid);
+    const auto x_t1 = heddle::load_chunk<VEC, WHOLE>(x, start_2 + t1_0, valid);
+    float y_t1[VEC];
+    HEDDLE_UNROLL
+    for (int i = 0; i < VEC; ++i) {
+      const int t1 = t1_0 + i;
+      y_t1[i] = (t1 < row_lengths) ? ((mask_t1[i] != 0) ? x_t1[i] : (x_t1[i] + value)) : (-1e+30f);
+    }
+    heddle::store_chunk<VEC, WHOLE>(y, start_2 + t1_0, valid, y_t1);
+  };
+  if (whole) {
+    compute(heddle::Constant<true>{});
+  } else {
+    compute(heddle::Constant<false>{});
   }
-  heddle::store_chunk<VEC>(y, start_2 + t1_0, valid, y_t1);
 }
 
 }  // namespace

@@ -19,14 +19,26 @@ __global__ void __launch_bounds__(256, 1) next_places_elementwise(
   if (position >= work) return;
   const int r1_0 = heddle::peel(position, heddle::chunks_of<VEC>(r)) * VEC;
   const int valid = r - r1_0;
-  const auto finished_r1 = heddle::load_chunk<VEC>(finished, r1_0, valid);
-  const auto places_r1 = heddle::load_chunk<VEC>(places, r1_0, valid);
-  int y_r1[VEC];
-  HEDDLE_UNROLL
-  for (int i = 0; i < VEC; ++i) {
-    y_r1[i] = (finished_r1[i] == 0) ? (places_r1[i] + 1) : places_r1[i];
+  const bool whole = r % VEC == 0 &&
+      heddle::is_aligned<VEC>(finished, 0) &&
+      heddle::is_aligned<VEC>(places, 0) &&
+      heddle::is_aligned<VEC>(y, 0);
+  const auto compute = [&](auto choice) {
+    constexpr bool WHOLE = decltype(choice)::value;
+    const auto finished_r1 = heddle::load_chunk<VEC, WHOLE>(finished, r1_0, valid);
+    const auto places_r1 = heddle::load_chunk<VEC, WHOLE>(places, r1_0, valid);
+    int y_r1[VEC];
+    HEDDLE_UNROLL
+    for (int i = 0; i < VEC; ++i) {
+      y_r1[i] = (finished_r1[i] == 0) ? (places_r1[i] + 1) : places_r1[i];
+    }
+    heddle::store_chunk<VEC, WHOLE>(y, r1_0, valid, y_r1);
+  };
+  if (whole) {
+    compute(heddle::Constant<true>{});
+  } else {
+    compute(heddle::Constant<false>{});
   }
-  heddle::store_chunk<VEC>(y, r1_0, valid, y_r1);
 }
 
 }  // namespace

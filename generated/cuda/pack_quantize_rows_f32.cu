@@ -35,8 +35,8 @@ __global__ void __launch_bounds__(Team::threads, 1) pack_quantize_rows_f32_kept(
   const int64_t start = ((static_cast<int64_t>((heddle::read(sequences, i_m) >= 0) ? max(heddle::read(sequences, i_m), 0) : 0) * s) + ((heddle::read(sequences, i_m) >= 0) ? heddle::read(positions, i_m) : 0)) * n;
   const int64_t start_2 = static_cast<int64_t>(i_m) * n;
   const bool whole = n % VEC == 0 &&
-      heddle::is_aligned<VEC>(x, start) &&
-      heddle::is_aligned<VEC>(y, start_2);
+      heddle::is_aligned<VEC>(x, 0) &&
+      heddle::is_aligned<VEC>(y, 0);
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
     heddle::Chunk<float, VEC> x_c3[CHUNKS] = {};
@@ -98,8 +98,8 @@ __global__ void __launch_bounds__(Team::threads, 2) pack_quantize_rows_f32_rerea
   const int64_t start = ((static_cast<int64_t>((heddle::read(sequences, i_m) >= 0) ? max(heddle::read(sequences, i_m), 0) : 0) * s) + ((heddle::read(sequences, i_m) >= 0) ? heddle::read(positions, i_m) : 0)) * n;
   const int64_t start_2 = static_cast<int64_t>(i_m) * n;
   const bool whole = n % VEC == 0 &&
-      heddle::is_aligned<VEC>(x, start) &&
-      heddle::is_aligned<VEC>(y, start_2);
+      heddle::is_aligned<VEC>(x, 0) &&
+      heddle::is_aligned<VEC>(y, 0);
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
     heddle::Accumulator<heddle::Max<float>> amax_lanes;

@@ -24,14 +24,26 @@ __global__ void __launch_bounds__(256, 1) penalise_elementwise(
   const int r1 = static_cast<int>(position);
   const float row_penalty = heddle::read(penalty, r1);
   const int64_t start = static_cast<int64_t>(r1) * v;
-  const auto seen_c = heddle::load_chunk<VEC>(seen, start + c0, valid);
-  const auto logits_c = heddle::load_chunk<VEC>(logits, start + c0, valid);
-  float y_c[VEC];
-  HEDDLE_UNROLL
-  for (int i = 0; i < VEC; ++i) {
-    y_c[i] = (seen_c[i] == 0) ? logits_c[i] : ((logits_c[i] > 0.0f) ? (logits_c[i] / row_penalty) : (logits_c[i] * row_penalty));
+  const bool whole = v % VEC == 0 &&
+      heddle::is_aligned<VEC>(seen, 0) &&
+      heddle::is_aligned<VEC>(logits, 0) &&
+      heddle::is_aligned<VEC>(y, 0);
+  const auto compute = [&](auto choice) {
+    constexpr bool WHOLE = decltype(choice)::value;
+    const auto seen_c = heddle::load_chunk<VEC, WHOLE>(seen, start + c0, valid);
+    const auto logits_c = heddle::load_chunk<VEC, WHOLE>(logits, start + c0, valid);
+    float y_c[VEC];
+    HEDDLE_UNROLL
+    for (int i = 0; i < VEC; ++i) {
+      y_c[i] = (seen_c[i] == 0) ? logits_c[i] : ((logits_c[i] > 0.0f) ? (logits_c[i] / row_penalty) : (logits_c[i] * row_penalty));
+    }
+    heddle::store_chunk<VEC, WHOLE>(y, start + c0, valid, y_c);
+  };
+  if (whole) {
+    compute(heddle::Constant<true>{});
+  } else {
+    compute(heddle::Constant<false>{});
   }
-  heddle::store_chunk<VEC>(y, start + c0, valid, y_c);
 }
 
 }  // namespace

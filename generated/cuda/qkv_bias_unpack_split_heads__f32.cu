@@ -38,24 +38,40 @@ __global__ void __launch_bounds__(256, 1) qkv_bias_unpack_split_heads_elementwis
   const int64_t start_3 = ((((static_cast<int64_t>((i_s < heddle::read(lengths, i_b)) ? (heddle::read(starts, i_b) + i_s) : 0) * j) + 1) * h) + i_h) * d;
   const int64_t start_4 = ((((static_cast<int64_t>((i_s < heddle::read(lengths, i_b)) ? (heddle::read(starts, i_b) + i_s) : 0) * j) + 2) * h) + i_h) * d;
   const int64_t start_5 = ((((static_cast<int64_t>(i_b) * h) + i_h) * s) + i_s) * d;
-  const auto x_c9 = i_s < heddle::read(lengths, i_b) ? heddle::load_chunk<VEC>(x, start + c9_0, valid) : heddle::Chunk<T, VEC>{};
-  const auto bias_c9 = heddle::load_chunk<VEC>(bias, start_2 + c9_0, valid);
-  const auto x_c9_2 = i_s < heddle::read(lengths, i_b) ? heddle::load_chunk<VEC>(x, start_3 + c9_0, valid) : heddle::Chunk<T, VEC>{};
-  const auto bias2_c9 = heddle::load_chunk<VEC>(bias2, start_2 + c9_0, valid);
-  const auto x_c9_3 = i_s < heddle::read(lengths, i_b) ? heddle::load_chunk<VEC>(x, start_4 + c9_0, valid) : heddle::Chunk<T, VEC>{};
-  const auto bias3_c9 = heddle::load_chunk<VEC>(bias3, start_2 + c9_0, valid);
-  float y_c9[VEC];
-  float y2_c9[VEC];
-  float y3_c9[VEC];
-  HEDDLE_UNROLL
-  for (int i = 0; i < VEC; ++i) {
-    y_c9[i] = row_lt ? (x_c9[i] + bias_c9[i]) : 0.0f;
-    y2_c9[i] = row_lt ? (x_c9_2[i] + bias2_c9[i]) : 0.0f;
-    y3_c9[i] = row_lt ? (x_c9_3[i] + bias3_c9[i]) : 0.0f;
+  const bool whole = d % VEC == 0 &&
+      heddle::is_aligned<VEC>(x, 0) &&
+      heddle::is_aligned<VEC>(bias, 0) &&
+      heddle::is_aligned<VEC>(bias2, 0) &&
+      heddle::is_aligned<VEC>(bias3, 0) &&
+      heddle::is_aligned<VEC>(y, 0) &&
+      heddle::is_aligned<VEC>(y2, 0) &&
+      heddle::is_aligned<VEC>(y3, 0);
+  const auto compute = [&](auto choice) {
+    constexpr bool WHOLE = decltype(choice)::value;
+    const auto x_c9 = i_s < heddle::read(lengths, i_b) ? heddle::load_chunk<VEC, WHOLE>(x, start + c9_0, valid) : heddle::Chunk<T, VEC>{};
+    const auto bias_c9 = heddle::load_chunk<VEC, WHOLE>(bias, start_2 + c9_0, valid);
+    const auto x_c9_2 = i_s < heddle::read(lengths, i_b) ? heddle::load_chunk<VEC, WHOLE>(x, start_3 + c9_0, valid) : heddle::Chunk<T, VEC>{};
+    const auto bias2_c9 = heddle::load_chunk<VEC, WHOLE>(bias2, start_2 + c9_0, valid);
+    const auto x_c9_3 = i_s < heddle::read(lengths, i_b) ? heddle::load_chunk<VEC, WHOLE>(x, start_4 + c9_0, valid) : heddle::Chunk<T, VEC>{};
+    const auto bias3_c9 = heddle::load_chunk<VEC, WHOLE>(bias3, start_2 + c9_0, valid);
+    float y_c9[VEC];
+    float y2_c9[VEC];
+    float y3_c9[VEC];
+    HEDDLE_UNROLL
+    for (int i = 0; i < VEC; ++i) {
+      y_c9[i] = row_lt ? (x_c9[i] + bias_c9[i]) : 0.0f;
+      y2_c9[i] = row_lt ? (x_c9_2[i] + bias2_c9[i]) : 0.0f;
+      y3_c9[i] = row_lt ? (x_c9_3[i] + bias3_c9[i]) : 0.0f;
+    }
+    heddle::store_chunk<VEC, WHOLE>(y, start_5 + c9_0, valid, y_c9);
+    heddle::store_chunk<VEC, WHOLE>(y2, start_5 + c9_0, valid, y2_c9);
+    heddle::store_chunk<VEC, WHOLE>(y3, start_5 + c9_0, valid, y3_c9);
+  };
+  if (whole) {
+    compute(heddle::Constant<true>{});
+  } else {
+    compute(heddle::Constant<false>{});
   }
-  heddle::store_chunk<VEC>(y, start_5 + c9_0, valid, y_c9);
-  heddle::store_chunk<VEC>(y2, start_5 + c9_0, valid, y2_c9);
-  heddle::store_chunk<VEC>(y3, start_5 + c9_0, valid, y3_c9);
 }
 
 }  // namespace

@@ -26,17 +26,30 @@ __global__ void __launch_bounds__(256, 1) record_beams_elementwise(
   const int place = heddle::read(step, 0);
   const bool inside = (place >= 0) && (place < s);
   const int64_t start = static_cast<int64_t>(place) * r;
-  const auto word_r1 = heddle::load_chunk<VEC>(word, r1_0, valid);
-  const auto parent_r1 = heddle::load_chunk<VEC>(parent, r1_0, valid);
-  int wordsAfter_r1[VEC];
-  int parentsAfter_r1[VEC];
-  HEDDLE_UNROLL
-  for (int i = 0; i < VEC; ++i) {
-    wordsAfter_r1[i] = word_r1[i];
-    parentsAfter_r1[i] = parent_r1[i];
+  const bool whole = r % VEC == 0 &&
+      heddle::is_aligned<VEC>(word, 0) &&
+      heddle::is_aligned<VEC>(parent, 0) &&
+      heddle::is_aligned<VEC>(wordsAfter, 0) &&
+      heddle::is_aligned<VEC>(parentsAfter, 0);
+  const auto compute = [&](auto choice) {
+    constexpr bool WHOLE = decltype(choice)::value;
+    const auto word_r1 = heddle::load_chunk<VEC, WHOLE>(word, r1_0, valid);
+    const auto parent_r1 = heddle::load_chunk<VEC, WHOLE>(parent, r1_0, valid);
+    int wordsAfter_r1[VEC];
+    int parentsAfter_r1[VEC];
+    HEDDLE_UNROLL
+    for (int i = 0; i < VEC; ++i) {
+      wordsAfter_r1[i] = word_r1[i];
+      parentsAfter_r1[i] = parent_r1[i];
+    }
+    if (inside) heddle::store_chunk<VEC, WHOLE>(wordsAfter, start + r1_0, valid, wordsAfter_r1);
+    if (inside) heddle::store_chunk<VEC, WHOLE>(parentsAfter, start + r1_0, valid, parentsAfter_r1);
+  };
+  if (whole) {
+    compute(heddle::Constant<true>{});
+  } else {
+    compute(heddle::Constant<false>{});
   }
-  if (inside) heddle::store_chunk<VEC>(wordsAfter, start + r1_0, valid, wordsAfter_r1);
-  if (inside) heddle::store_chunk<VEC>(parentsAfter, start + r1_0, valid, parentsAfter_r1);
 }
 
 }  // namespace

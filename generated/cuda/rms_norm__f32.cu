@@ -32,9 +32,9 @@ __global__ void __launch_bounds__(Team::threads, 1) rms_norm_kept(
   const int m1 = static_cast<int>(position);
   const int64_t start = static_cast<int64_t>(m1) * n;
   const bool whole = n % VEC == 0 &&
-      heddle::is_aligned<VEC>(x, start) &&
+      heddle::is_aligned<VEC>(x, 0) &&
       heddle::is_aligned<VEC>(gamma, 0) &&
-      heddle::is_aligned<VEC>(y, start);
+      heddle::is_aligned<VEC>(y, 0);
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
     heddle::Chunk<T, VEC> soon_gamma_c[1];
@@ -93,9 +93,9 @@ __global__ void __launch_bounds__(Team::threads, 2) rms_norm_reread(
   const int m1 = static_cast<int>(position);
   const int64_t start = static_cast<int64_t>(m1) * n;
   const bool whole = n % VEC == 0 &&
-      heddle::is_aligned<VEC>(x, start) &&
+      heddle::is_aligned<VEC>(x, 0) &&
       heddle::is_aligned<VEC>(gamma, 0) &&
-      heddle::is_aligned<VEC>(y, start);
+      heddle::is_aligned<VEC>(y, 0);
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
     heddle::Accumulator<heddle::Sum<float>> sum0_lanes;

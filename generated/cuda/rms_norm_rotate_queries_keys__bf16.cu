@@ -46,12 +46,12 @@ __global__ void __launch_bounds__(Team::threads, 1) rms_norm_rotate_queries_keys
   const int64_t start_2 = ((static_cast<int64_t>(i_m) * h2) + ((!(i_h < h)) ? (i_h - h) : 0)) * n;
   const int64_t start_3 = ((static_cast<int64_t>(i_m) * h2) + (static_cast<int64_t>(i_h) - h)) * n;
   const bool whole = n % VEC == 0 &&
-      heddle::is_aligned<VEC>(x, start) &&
-      heddle::is_aligned<VEC>(x2, start_2) &&
+      heddle::is_aligned<VEC>(x, 0) &&
+      heddle::is_aligned<VEC>(x2, 0) &&
       heddle::is_aligned<VEC>(gamma, 0) &&
       heddle::is_aligned<VEC>(gamma2, 0) &&
-      heddle::is_aligned<VEC>(y, start) &&
-      heddle::is_aligned<VEC>(y2, start_3);
+      heddle::is_aligned<VEC>(y, 0) &&
+      heddle::is_aligned<VEC>(y2, 0);
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
     heddle::Chunk<T, VEC> soon_gamma_c[1];
@@ -149,12 +149,12 @@ __global__ void __launch_bounds__(Team::threads, 2) rms_norm_rotate_queries_keys
   const int64_t start_2 = ((static_cast<int64_t>(i_m) * h2) + ((!(i_h < h)) ? (i_h - h) : 0)) * n;
   const int64_t start_3 = ((static_cast<int64_t>(i_m) * h2) + (static_cast<int64_t>(i_h) - h)) * n;
   const bool whole = n % VEC == 0 &&
-      heddle::is_aligned<VEC>(x, start) &&
-      heddle::is_aligned<VEC>(x2, start_2) &&
+      heddle::is_aligned<VEC>(x, 0) &&
+      heddle::is_aligned<VEC>(x2, 0) &&
       heddle::is_aligned<VEC>(gamma, 0) &&
       heddle::is_aligned<VEC>(gamma2, 0) &&
-      heddle::is_aligned<VEC>(y, start) &&
-      heddle::is_aligned<VEC>(y2, start_3);
+      heddle::is_aligned<VEC>(y, 0) &&
+      heddle::is_aligned<VEC>(y2, 0);
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
     heddle::Accumulator<heddle::Sum<float>> sum0_lanes;

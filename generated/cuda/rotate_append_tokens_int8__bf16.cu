@@ -67,9 +67,9 @@ __global__ void __launch_bounds__(Team::threads, 1) rotate_append_tokens_int8_ke
   const int64_t start = ((static_cast<int64_t>(inside2 ? (heddle::read(starts, sequence2) + at2) : 0) * j) + (static_cast<int64_t>(first2) + i_g)) * d;
   const int64_t start_2 = ((((static_cast<int64_t>(i_r) * g) + i_g) * u) + i_u) * d;
   const bool whole = d % VEC == 0 &&
-      heddle::is_aligned<VEC>(x, start) &&
-      heddle::is_aligned<VEC>(y, start_2) &&
-      heddle::is_aligned<VEC>(y2, start_2);
+      heddle::is_aligned<VEC>(x, 0) &&
+      heddle::is_aligned<VEC>(y, 0) &&
+      heddle::is_aligned<VEC>(y2, 0);
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
     float v[CHUNKS][VEC];
@@ -177,9 +177,9 @@ __global__ void __launch_bounds__(Team::threads, 1) rotate_append_tokens_int8_re
   const int64_t start = ((static_cast<int64_t>(inside2 ? (heddle::read(starts, sequence2) + at2) : 0) * j) + (static_cast<int64_t>(first2) + i_g)) * d;
   const int64_t start_2 = ((((static_cast<int64_t>(i_r) * g) + i_g) * u) + i_u) * d;
   const bool whole = d % VEC == 0 &&
-      heddle::is_aligned<VEC>(x, start) &&
-      heddle::is_aligned<VEC>(y, start_2) &&
-      heddle::is_aligned<VEC>(y2, start_2);
+      heddle::is_aligned<VEC>(x, 0) &&
+      heddle::is_aligned<VEC>(y, 0) &&
+      heddle::is_aligned<VEC>(y2, 0);
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
     heddle::Accumulator<heddle::Max<float>> amax_lanes;

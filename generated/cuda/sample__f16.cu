@@ -40,7 +40,7 @@ __global__ void __launch_bounds__(Team::threads, 1) sample_kept(
   const float inverse = 1.0f / heddle::read(temperature, r1);
   const int64_t start = static_cast<int64_t>(r1) * v;
   const bool whole = v % VEC == 0 &&
-      heddle::is_aligned<VEC>(logits, start);
+      heddle::is_aligned<VEC>(logits, 0);
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
     const float kth = heddle::threshold(team, v, (heddle::read(topK, r1) > 0) ? static_cast<float>(heddle::read(topK, r1)) : INFINITY, [&](int c) { return heddle::read(logits, (static_cast<int64_t>(r1) * v) + c); }, [&](int, float) { return 1.0f; });
@@ -175,7 +175,7 @@ __global__ void __launch_bounds__(Team::threads, 1) sample_reread(
   const float inverse = 1.0f / heddle::read(temperature, r1);
   const int64_t start = static_cast<int64_t>(r1) * v;
   const bool whole = v % VEC == 0 &&
-      heddle::is_aligned<VEC>(logits, start);
+      heddle::is_aligned<VEC>(logits, 0);
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
     const float kth = heddle::threshold(team, v, (heddle::read(topK, r1) > 0) ? static_cast<float>(heddle::read(topK, r1)) : INFINITY, [&](int c) { return heddle::read(logits, (static_cast<int64_t>(r1) * v) + c); }, [&](int, float) { return 1.0f; });

@@ -54,9 +54,9 @@ __global__ void __launch_bounds__(Team::threads, 1) sample_narrowed_reread(
       n % VEC == 0 &&
       false &&
       (heddle::quotient(((v + (8 * p)) - 1), (8 * p)) * 8) % VEC == 0 &&
-      heddle::is_aligned<VEC>(tops, start) &&
-      heddle::is_aligned<VEC>(sums, start) &&
-      heddle::is_aligned<VEC>(values, start_2);
+      heddle::is_aligned<VEC>(tops, 0) &&
+      heddle::is_aligned<VEC>(sums, 0) &&
+      heddle::is_aligned<VEC>(values, 0);
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
     heddle::Accumulator<heddle::ArgMax<float>> argmax0_lanes;

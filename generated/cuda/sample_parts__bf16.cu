@@ -49,8 +49,8 @@ __global__ void __launch_bounds__(Team::threads, 1) sample_parts_kept(
   const int64_t start = static_cast<int64_t>(r1) * p;
   const bool whole = p % VEC == 0 &&
       (heddle::quotient(((v + (8 * p)) - 1), (8 * p)) * 8) % VEC == 0 &&
-      heddle::is_aligned<VEC>(tops, start) &&
-      heddle::is_aligned<VEC>(sums, start);
+      heddle::is_aligned<VEC>(tops, 0) &&
+      heddle::is_aligned<VEC>(sums, 0);
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
     heddle::Chunk<float, VEC> tops_q[CHUNKS];
@@ -231,8 +231,8 @@ __global__ void __launch_bounds__(Team::threads, 2) sample_parts_reread(
   const int64_t start = static_cast<int64_t>(r1) * p;
   const bool whole = p % VEC == 0 &&
       (heddle::quotient(((v + (8 * p)) - 1), (8 * p)) * 8) % VEC == 0 &&
-      heddle::is_aligned<VEC>(tops, start) &&
-      heddle::is_aligned<VEC>(sums, start);
+      heddle::is_aligned<VEC>(tops, 0) &&
+      heddle::is_aligned<VEC>(sums, 0);
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
     heddle::Accumulator<heddle::ArgMax<float>> argmax0_lanes;

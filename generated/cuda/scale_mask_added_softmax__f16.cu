@@ -41,9 +41,9 @@ __global__ void __launch_bounds__(Team::threads, 1) scale_mask_added_softmax_kep
   const int64_t start = ((static_cast<int64_t>(i_b) * s) + i_s) * n;
   const int64_t start_2 = ((((static_cast<int64_t>(i_b) * h) + i_h) * s) + i_s) * n;
   const bool whole = n % VEC == 0 &&
-      heddle::is_aligned<VEC>(mask, start) &&
-      heddle::is_aligned<VEC>(x, start_2) &&
-      heddle::is_aligned<VEC>(y, start_2);
+      heddle::is_aligned<VEC>(mask, 0) &&
+      heddle::is_aligned<VEC>(x, 0) &&
+      heddle::is_aligned<VEC>(y, 0);
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
     heddle::Chunk<unsigned char, VEC> mask_c[CHUNKS];
@@ -128,9 +128,9 @@ __global__ void __launch_bounds__(Team::threads, 2) scale_mask_added_softmax_rer
   const int64_t start = ((static_cast<int64_t>(i_b) * s) + i_s) * n;
   const int64_t start_2 = ((((static_cast<int64_t>(i_b) * h) + i_h) * s) + i_s) * n;
   const bool whole = n % VEC == 0 &&
-      heddle::is_aligned<VEC>(mask, start) &&
-      heddle::is_aligned<VEC>(x, start_2) &&
-      heddle::is_aligned<VEC>(y, start_2);
+      heddle::is_aligned<VEC>(mask, 0) &&
+      heddle::is_aligned<VEC>(x, 0) &&
+      heddle::is_aligned<VEC>(y, 0);
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
     heddle::Accumulator<heddle::Max<float>> top_lanes;

@@ -23,14 +23,26 @@ __global__ void __launch_bounds__(256, 1) swiglu_elementwise(
   const int valid = n - c0;
   const int m1 = static_cast<int>(position);
   const int64_t start = static_cast<int64_t>(m1) * n;
-  const auto gate_c = heddle::load_chunk<VEC>(gate, start + c0, valid);
-  const auto up_c = heddle::load_chunk<VEC>(up, start + c0, valid);
-  float y_c[VEC];
-  HEDDLE_UNROLL
-  for (int i = 0; i < VEC; ++i) {
-    y_c[i] = heddle::fast::quotient(gate_c[i], 1.0f + heddle::fast::exp_flushed(-gate_c[i])) * up_c[i];
+  const bool whole = n % VEC == 0 &&
+      heddle::is_aligned<VEC>(gate, 0) &&
+      heddle::is_aligned<VEC>(up, 0) &&
+      heddle::is_aligned<VEC>(y, 0);
+  const auto compute = [&](auto choice) {
+    constexpr bool WHOLE = decltype(choice)::value;
+    const auto gate_c = heddle::load_chunk<VEC, WHOLE>(gate, start + c0, valid);
+    const auto up_c = heddle::load_chunk<VEC, WHOLE>(up, start + c0, valid);
+    float y_c[VEC];
+    HEDDLE_UNROLL
+    for (int i = 0; i < VEC; ++i) {
+      y_c[i] = heddle::fast::quotient(gate_c[i], 1.0f + heddle::fast::exp_flushed(-gate_c[i])) * up_c[i];
+    }
+    heddle::store_chunk<VEC, WHOLE>(y, start + c0, valid, y_c);
+  };
+  if (whole) {
+    compute(heddle::Constant<true>{});
+  } else {
+    compute(heddle::Constant<false>{});
   }
-  heddle::store_chunk<VEC>(y, start + c0, valid, y_c);
 }
 
 }  // namespace

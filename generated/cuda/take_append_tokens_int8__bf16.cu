@@ -61,10 +61,10 @@ __global__ void __launch_bounds__(Team::threads, 1) take_append_tokens_int8_kept
   const int64_t start_2 = ((static_cast<int64_t>(inside2 ? (heddle::read(starts, sequence2) + at2) : 0) * j) + (static_cast<int64_t>(first) + i_g)) * d;
   const int64_t start_3 = ((((static_cast<int64_t>(i_r) * g) + i_g) * u) + i_u) * d;
   const bool whole = d % VEC == 0 &&
-      heddle::is_aligned<VEC>(x2, start) &&
-      heddle::is_aligned<VEC>(x, start_2) &&
-      heddle::is_aligned<VEC>(y, start_3) &&
-      heddle::is_aligned<VEC>(y2, start_3);
+      heddle::is_aligned<VEC>(x2, 0) &&
+      heddle::is_aligned<VEC>(x, 0) &&
+      heddle::is_aligned<VEC>(y, 0) &&
+      heddle::is_aligned<VEC>(y2, 0);
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
     heddle::Chunk<T, VEC> v[CHUNKS];
@@ -162,10 +162,10 @@ __global__ void __launch_bounds__(Team::threads, 1) take_append_tokens_int8_rere
   const int64_t start_2 = ((static_cast<int64_t>(inside2 ? (heddle::read(starts, sequence2) + at2) : 0) * j) + (static_cast<int64_t>(first) + i_g)) * d;
   const int64_t start_3 = ((((static_cast<int64_t>(i_r) * g) + i_g) * u) + i_u) * d;
   const bool whole = d % VEC == 0 &&
-      heddle::is_aligned<VEC>(x2, start) &&
-      heddle::is_aligned<VEC>(x, start_2) &&
-      heddle::is_aligned<VEC>(y, start_3) &&
-      heddle::is_aligned<VEC>(y2, start_3);
+      heddle::is_aligned<VEC>(x2, 0) &&
+      heddle::is_aligned<VEC>(x, 0) &&
+      heddle::is_aligned<VEC>(y, 0) &&
+      heddle::is_aligned<VEC>(y2, 0);
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
     heddle::Accumulator<heddle::Max<float>> amax_lanes;

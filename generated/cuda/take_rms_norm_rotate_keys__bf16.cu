@@ -41,9 +41,9 @@ __global__ void __launch_bounds__(Team::threads, 1) take_rms_norm_rotate_keys_ke
   const int64_t start = ((static_cast<int64_t>(i_m) * j) + (static_cast<int64_t>(first) + i_i)) * n;
   const int64_t start_2 = ((static_cast<int64_t>(i_m) * i_extent) + i_i) * n;
   const bool whole = n % VEC == 0 &&
-      heddle::is_aligned<VEC>(x, start) &&
+      heddle::is_aligned<VEC>(x, 0) &&
       heddle::is_aligned<VEC>(gamma, 0) &&
-      heddle::is_aligned<VEC>(y, start_2);
+      heddle::is_aligned<VEC>(y, 0);
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
     heddle::Chunk<T, VEC> soon_gamma_c2[1];
@@ -123,9 +123,9 @@ __global__ void __launch_bounds__(Team::threads, 2) take_rms_norm_rotate_keys_re
   const int64_t start = ((static_cast<int64_t>(i_m) * j) + (static_cast<int64_t>(first) + i_i)) * n;
   const int64_t start_2 = ((static_cast<int64_t>(i_m) * i_extent) + i_i) * n;
   const bool whole = n % VEC == 0 &&
-      heddle::is_aligned<VEC>(x, start) &&
+      heddle::is_aligned<VEC>(x, 0) &&
       heddle::is_aligned<VEC>(gamma, 0) &&
-      heddle::is_aligned<VEC>(y, start_2);
+      heddle::is_aligned<VEC>(y, 0);
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
     heddle::Accumulator<heddle::Sum<float>> sum0_lanes;

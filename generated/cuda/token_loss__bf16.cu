@@ -30,7 +30,7 @@ __global__ void __launch_bounds__(Team::threads, 1) token_loss_kept(
   const int m1 = static_cast<int>(position);
   const int64_t start = static_cast<int64_t>(m1) * n;
   const bool whole = n % VEC == 0 &&
-      heddle::is_aligned<VEC>(logits, start);
+      heddle::is_aligned<VEC>(logits, 0);
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
     heddle::Chunk<T, VEC> v[CHUNKS];
@@ -85,7 +85,7 @@ __global__ void __launch_bounds__(Team::threads, 2) token_loss_reread(
   const int m1 = static_cast<int>(position);
   const int64_t start = static_cast<int64_t>(m1) * n;
   const bool whole = n % VEC == 0 &&
-      heddle::is_aligned<VEC>(logits, start);
+      heddle::is_aligned<VEC>(logits, 0);
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
     heddle::Accumulator<heddle::Max<float>> top_lanes;

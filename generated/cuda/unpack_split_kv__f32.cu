@@ -32,17 +32,29 @@ __global__ void __launch_bounds__(256, 1) unpack_split_kv_elementwise(
   const int64_t start = (((static_cast<int64_t>((i_s < heddle::read(lengths, i_b)) ? (heddle::read(starts, i_b) + i_s) : 0) * j) * h) + i_h) * d;
   const int64_t start_2 = ((((static_cast<int64_t>((i_s < heddle::read(lengths, i_b)) ? (heddle::read(starts, i_b) + i_s) : 0) * j) + 1) * h) + i_h) * d;
   const int64_t start_3 = ((((static_cast<int64_t>(i_b) * h) + i_h) * s) + i_s) * d;
-  const auto x_c5 = i_s < heddle::read(lengths, i_b) ? heddle::load_chunk<VEC>(x, start + c5_0, valid) : heddle::Chunk<T, VEC>{};
-  const auto x_c5_2 = i_s < heddle::read(lengths, i_b) ? heddle::load_chunk<VEC>(x, start_2 + c5_0, valid) : heddle::Chunk<T, VEC>{};
-  float y_c5[VEC];
-  float y2_c5[VEC];
-  HEDDLE_UNROLL
-  for (int i = 0; i < VEC; ++i) {
-    y_c5[i] = row_lt ? x_c5[i] : 0.0f;
-    y2_c5[i] = row_lt ? x_c5_2[i] : 0.0f;
+  const bool whole = d % VEC == 0 &&
+      heddle::is_aligned<VEC>(x, 0) &&
+      heddle::is_aligned<VEC>(y, 0) &&
+      heddle::is_aligned<VEC>(y2, 0);
+  const auto compute = [&](auto choice) {
+    constexpr bool WHOLE = decltype(choice)::value;
+    const auto x_c5 = i_s < heddle::read(lengths, i_b) ? heddle::load_chunk<VEC, WHOLE>(x, start + c5_0, valid) : heddle::Chunk<T, VEC>{};
+    const auto x_c5_2 = i_s < heddle::read(lengths, i_b) ? heddle::load_chunk<VEC, WHOLE>(x, start_2 + c5_0, valid) : heddle::Chunk<T, VEC>{};
+    float y_c5[VEC];
+    float y2_c5[VEC];
+    HEDDLE_UNROLL
+    for (int i = 0; i < VEC; ++i) {
+      y_c5[i] = row_lt ? x_c5[i] : 0.0f;
+      y2_c5[i] = row_lt ? x_c5_2[i] : 0.0f;
+    }
+    heddle::store_chunk<VEC, WHOLE>(y, start_3 + c5_0, valid, y_c5);
+    heddle::store_chunk<VEC, WHOLE>(y2, start_3 + c5_0, valid, y2_c5);
+  };
+  if (whole) {
+    compute(heddle::Constant<true>{});
+  } else {
+    compute(heddle::Constant<false>{});
   }
-  heddle::store_chunk<VEC>(y, start_3 + c5_0, valid, y_c5);
-  heddle::store_chunk<VEC>(y2, start_3 + c5_0, valid, y2_c5);
 }
 
 }  // namespace
