@@ -12,6 +12,8 @@ export type LoweredSearch = SearchOptions
 /** Kernels by name; those that plans derive take longer, and are derived at the first request. */
 export interface Lowered {
   readonly ops: ReadonlyMap<string, PlannedKernel>
+  /** Names of the project's own ops among them. */
+  readonly own: ReadonlySet<string>
   /** @throws usage errors of plans */
   derived(): ReadonlyMap<string, PlannedKernel>
 }
@@ -31,6 +33,7 @@ export async function lowered(root: string, search: LoweredSearch = {}): Promise
   let derived: ReadonlyMap<string, PlannedKernel> | undefined
   return {
     ops: byName(ops),
+    own: new Set(kernels.map(({ name }) => kernelName(name))),
     derived() {
       if (derived !== undefined) return derived
       const planned = locating(() => planAll(plans, graphs, ops, layouts, undefined, openMemo(root)))

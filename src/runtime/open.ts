@@ -90,7 +90,7 @@ export async function openKernels(name: DeviceName | undefined, options: OpenOpt
     const untuned = untunedNote(manifest.matmuls, device.info())
     if (untuned !== undefined) options.onNotice?.(untuned)
     const { portable, library } = installation(root)
-    if (device.kind === 'js') return { device, library: loweredSource(root, manifest), manifest }
+    if (device.kind === 'js') return { device, library: loweredSource(root, searched), manifest }
     if (portable) return { device, library: loadKernels(device, library(device.kind), manifest), manifest }
     return { device, library: demandedKernels(device, searched, { ...options, root }), manifest }
   } catch (error) {

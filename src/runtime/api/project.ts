@@ -69,6 +69,6 @@ export const projectIn =
 /** Kernels of a project for a device: evaluated on `js`, precompiled in the portable bundle, otherwise compiled on demand. */
 function kernelsOn(device: Device, searched: SearchedManifest, options: OpenOptions): KernelSource {
   const { portable, library } = installation(options.root)
-  if (device.kind === 'js') return loweredSource(options.root, searched.manifest)
+  if (device.kind === 'js') return loweredSource(options.root, searched)
   return portable ? loadKernels(device, library(device.kind), searched.manifest) : demandedKernels(device, searched, options)
 }

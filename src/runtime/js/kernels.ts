@@ -4,6 +4,7 @@ import { environmentError } from '../../errors.js'
 import type { PlannedKernel } from '../../fuse/planned_kernel.js'
 import { kernelName } from '../../ir/op_name.js'
 import type { Lowered, LoweredSearch } from '../../program/lowered.js'
+import { installation, type SearchedManifest } from '../../toolchain/index.js'
 import type { EnsureOptions, KernelSource } from '../library.js'
 import { loweredLibrary } from './device.js'
 import { expectSame, type LoweredKernel } from './kernel.js'
@@ -11,11 +12,14 @@ import { expectSame, type LoweredKernel } from './kernel.js'
 export type LoweredByName = ReadonlyMap<string, PlannedKernel>
 
 /** @param known IR that the caller has read already; other IR is read when a kernel of it is requested */
-export function loweredSource(root: string, manifest: Manifest, known: LoweredByName = new Map()): KernelSource {
+export function loweredSource(root: string, searched: SearchedManifest, known: LoweredByName = new Map()): KernelSource {
+  const { manifest } = searched
   const entries = new Map(manifest.kernels.map((entry) => [entry.key, entry]))
   const kernels = new Map<string, LoweredKernel>()
   const library = loweredLibrary(kernels)
   const reading = readings(root, manifest)
+  const { generated } = installation(root)
+  const isShipped = (key: string): boolean => generated.length > 1 && searched.folderOf(key) === generated.at(-1)
   return {
     target: 'js',
     async ensure(keys, options = {}) {
@@ -23,7 +27,7 @@ export function loweredSource(root: string, manifest: Manifest, known: LoweredBy
         if (kernels.has(key)) continue
         options.signal?.throwIfAborted()
         const entry = entries.get(key) ?? missing(key, options)
-        const kernel = known.get(entry.op) ?? (await reading(entry.op)) ?? unread(entry)
+        const kernel = known.get(entry.op) ?? (await reading(entry, isShipped(key))) ?? unread(entry)
         const lowered = { entry, kernel }
         expectSame(lowered)
         kernels.set(key, lowered)
@@ -36,8 +40,10 @@ export function loweredSource(root: string, manifest: Manifest, known: LoweredBy
   }
 }
 
+type Reading = (entry: KernelEntry, isShipped: boolean) => Promise<PlannedKernel | undefined>
+
 /** Reads the IR of kernels: the project's at the first request, then shipped ops, then shipped graphs whose plans derive a kernel. */
-function readings(root: string, { plans = {} }: Manifest): (name: string) => Promise<PlannedKernel | undefined> {
+function readings(root: string, { plans = {} }: Manifest): Reading {
   const read = new Map<string, Promise<Lowered>>()
   const once = (key: string, search: LoweredSearch): Promise<Lowered> => {
     const found = read.get(key) ?? import('../../program/lowered.js').then(({ lowered }) => lowered(root, search))
@@ -46,8 +52,9 @@ function readings(root: string, { plans = {} }: Manifest): (name: string) => Pro
     found.catch(() => read.delete(key))
     return found
   }
-  return async (name) => {
+  return async ({ key, op: name }, isShipped) => {
     const own = await once('', {})
+    if (isShipped && own.own.has(name)) throw ungenerated(key, name)
     const found = own.ops.get(name) ?? own.derived().get(name)
     if (found !== undefined) return found
     const ofGraphs = graphsOf(name, plans)
@@ -68,6 +75,12 @@ const graphsOf = (name: string, plans: NonNullable<Manifest['plans']>): readonly
     ),
   ),
 ]
+
+/** An op of the project has the name of a shipped one, whose IR it hides. */
+const ungenerated = (key: string, op: string) =>
+  environmentError('library.stale', `${key} is the shipped kernel, and the project's own ${op} was not generated`, {
+    hint: 'run heddle gen',
+  })
 
 function missing(key: string, { neededBy }: EnsureOptions): never {
   const user = neededBy?.(key)

@@ -116,7 +116,7 @@ async function setUp<T>(options: SetupOptions, native: Promise<void>, action: (s
       const optimise = options.thorough === true ? '-O1' : options.brief === true ? '-O0' : '-Og'
       const library =
         device.kind === 'js'
-          ? loweredSource(root, text.searched.manifest, loweredOf(specs))
+          ? loweredSource(root, text.searched, loweredOf(specs))
           : demandedKernels(device, text.searched, { root, signal, onProgress, optimise })
       const keys = entries.map(({ key }) => key).filter((key) => matching(options.filter, key))
       const compiling = compileAhead(library, options.ahead === true ? batchesOf(keys) : [])

@@ -12,7 +12,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { init } from '../../../src/cli/init.js'
 import { tensor as declared, op } from '../../../src/lang/index.js'
 import { runOp } from '../../../src/lang/run.js'
-import { openDevice, tensor, toNumbers } from '../../../src/runtime/api/index.js'
+import { openDevice, type Tensor, tensor, toNumbers } from '../../../src/runtime/api/index.js'
 import { whyJs } from '../../../src/runtime/js/default.js'
 import { compare } from '../../../src/verify/compare.js'
 import { check } from '../../../src/verify/testing.js'
@@ -153,6 +153,19 @@ it('refuses generated source whose spec has changed since', async () => {
     await writeFile(file, text)
     await cp(join(home, 'test/projects/checked/specs/index.ts'), join(root, 'specs', 'index.ts'))
   }
+})
+
+it('refuses a shipped kernel whose op the project hides', async () => {
+  const other = join(work, 'ungenerated')
+  await cp(root, other, { recursive: true, filter: (path) => !path.endsWith('generated'), verbatimSymlinks: true })
+  await using device = await openDevice('js', { root: other })
+  const { softmax } = await import('../../../specs/ops/softmax.js')
+  const name = Object.keys(softmax.inputs)[0] ?? ''
+  const given: Record<string, Tensor> = { [name]: tensor('f32', [1, 2], [1, 2]) }
+  await expect(device.call(softmax as never, given as never)).rejects.toMatchObject({
+    code: 'library.stale',
+    message: expect.stringContaining("the project's own softmax was not generated"),
+  })
 })
 
 /** Output of Node in a folder, with nothing else on the path. */
