@@ -8,9 +8,12 @@ import { embeddings, untypedEmbeddings } from './graphs/embeddings.js'
 import { addedLayers, memoryLayers } from './graphs/encoder_layer.js'
 import { encoderLayers, pairLayers } from './graphs/encoder_layers.js'
 import {
+  firstMaskedPooling,
   firstPooling,
   hiddenStates,
+  lastMaskedPooling,
   lastPooling,
+  meanMaskedPooling,
   meanPooling,
   pooler,
   sequenceClassifiers,
@@ -41,7 +44,7 @@ import {
   sampleStep,
   sampleTopStep,
 } from './graphs/sampling.js'
-import { embedScaled, finalNorm, memoryKeysValues } from './graphs/seq2seq_encoder.js'
+import { attendedMemory, embedScaled, finalNorm, memoryKeysValues } from './graphs/seq2seq_encoder.js'
 import { layouts } from './layouts.js'
 import { gelu, geluTanh, relu, silu, tanh } from './ops/activations.js'
 import { add } from './ops/add.js'
@@ -65,6 +68,7 @@ import { forceWords } from './ops/force_words.js'
 import { swiglu } from './ops/gate.js'
 import { gatherTree } from './ops/gather_tree.js'
 import { col32FromRows, int8Col32FromRows, rowsFromCol32, rowsFromInt8Col32 } from './ops/int8_col32.js'
+import { attendedTokens, firstKept, lastKept, meanKept } from './ops/kept_pooling.js'
 import { layerNorm } from './ops/layer_norm.js'
 import { logSoftmax } from './ops/log_softmax.js'
 import { maskAdded } from './ops/mask_added.js'
@@ -98,6 +102,7 @@ import { softmaxEps } from './ops/softmax_eps.js'
 import { splitHeads } from './ops/split_heads.js'
 import * as standard from './ops/std.js'
 import { addStepPosition, maskSteps, nextBeamPlaces, nextPlaces, nextStep } from './ops/steps.js'
+import { takeTokens } from './ops/take_tokens.js'
 import { tokenLoss, wordLoss } from './ops/token_loss.js'
 import { auto } from './plans/auto.js'
 import { bestDecoder } from './plans/best_decoder.js'
@@ -116,7 +121,7 @@ import { llamaBeams } from './programs/llama_beams.js'
 import { llamaPrompt } from './programs/llama_prompt.js'
 import { llamaStep } from './programs/llama_step.js'
 import { seq2seqDecoder } from './programs/seq2seq_decoder.js'
-import { seq2seqEncoder } from './programs/seq2seq_encoder.js'
+import { seq2seqEncoder, seq2seqEncoderPairs } from './programs/seq2seq_encoder.js'
 
 export { conversions, layouts }
 
@@ -137,6 +142,7 @@ export const ops: Readonly<Record<string, Op>> = byName<Op>([
   appendTokens,
   appendTokensInt8,
   argmaxRow,
+  attendedTokens,
   banWords,
   beamCandidates,
   beamHeads,
@@ -151,6 +157,7 @@ export const ops: Readonly<Record<string, Op>> = byName<Op>([
   channelMax,
   columnSum,
   embeddingLookup,
+  firstKept,
   firstToken,
   followParents,
   followSeen,
@@ -163,6 +170,7 @@ export const ops: Readonly<Record<string, Op>> = byName<Op>([
   greedy,
   greedyOfPeaks,
   int8Col32FromRows,
+  lastKept,
   lastToken,
   layerNorm,
   logSoftmax,
@@ -178,6 +186,7 @@ export const ops: Readonly<Record<string, Op>> = byName<Op>([
   maskPlacesWindow,
   maskScores,
   maskSteps,
+  meanKept,
   meanTokens,
   mergeHeads,
   nextBeamPlaces,
@@ -212,6 +221,7 @@ export const ops: Readonly<Record<string, Op>> = byName<Op>([
   splitHeads,
   suppressEnds,
   swiglu,
+  takeTokens,
   tanh,
   tokenLoss,
   unitRows,
@@ -222,6 +232,7 @@ export const ops: Readonly<Record<string, Op>> = byName<Op>([
 ])
 
 export const graphs: Readonly<Record<string, GraphDecl>> = byName<GraphDecl>([
+  attendedMemory,
   biasedLanguageModelHead,
   ...Object.values(decoderLayers.post),
   ...Object.values(decoderLayers.pre),
@@ -239,6 +250,7 @@ export const graphs: Readonly<Record<string, GraphDecl>> = byName<GraphDecl>([
   ...Object.values(addedLayers),
   ...Object.values(memoryLayers),
   finalNorm,
+  firstMaskedPooling,
   firstPooling,
   forcedStep,
   greedyPartsStep,
@@ -255,6 +267,7 @@ export const graphs: Readonly<Record<string, GraphDecl>> = byName<GraphDecl>([
   keepTokens,
   keepWords,
   languageModelHead,
+  lastMaskedPooling,
   lastPooling,
   ...Object.values(llamaLayers.beams),
   llamaHead,
@@ -263,6 +276,7 @@ export const graphs: Readonly<Record<string, GraphDecl>> = byName<GraphDecl>([
   llamaLikelihood,
   llamaSomeLogits,
   llamaWords,
+  meanMaskedPooling,
   meanPooling,
   memoryKeysValues,
   minimumStep,
@@ -298,4 +312,13 @@ export const plans: readonly PlanDecl[] = [
   ...auto,
 ]
 
-export const programs = { bert, bertPairs, llamaBeams, llamaPrompt, llamaStep, seq2seqDecoder, seq2seqEncoder } as const
+export const programs = {
+  bert,
+  bertPairs,
+  llamaBeams,
+  llamaPrompt,
+  llamaStep,
+  seq2seqDecoder,
+  seq2seqEncoder,
+  seq2seqEncoderPairs,
+} as const

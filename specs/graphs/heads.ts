@@ -5,6 +5,7 @@ import { addBias } from '../ops/add_bias.js'
 import { argmaxRow } from '../ops/argmax.js'
 import { castF32 } from '../ops/cast_f32.js'
 import { firstToken } from '../ops/first_token.js'
+import { attendedTokens, firstKept, lastKept, meanKept } from '../ops/kept_pooling.js'
 import { lastToken, meanTokens, unitRows } from '../ops/pooling.js'
 import type { Elementwise } from './encoder_parts.js'
 import { bertRows } from './typical.js'
@@ -127,6 +128,44 @@ export const lastPooling = graph('last_pooling', {
     const last = g.apply(lastToken, { x: g.view(x, 'b s h*d'), lengths }).y
     const rows = g.apply(castF32, { x: last }).y
     return { nodes: { last, rows }, outputs: { rows } }
+  },
+})
+
+const maskedRows = {
+  inputs: { x: tensor('T', 'b*s h*d'), lengths: tensor('i32', 'b'), mask: tensor('bool', 'b s s') },
+  weights: {},
+  typical: bertRows,
+} as const
+
+/** The mean in float32 of the tokens of each sequence that some token attends under a mask of pairs. */
+export const meanMaskedPooling = graph('mean_masked_pooling', {
+  ...maskedRows,
+  build: (g, { x, lengths, mask }) => {
+    const kept = g.apply(attendedTokens, { lengths, mask }).y
+    const mean = g.apply(meanKept, { x: g.view(x, 'b s h*d'), kept }).y
+    return { nodes: { kept, mean }, outputs: { rows: mean } }
+  },
+})
+
+/** The first token of each sequence that some token attends under a mask of pairs, in float32. */
+export const firstMaskedPooling = graph('first_masked_pooling', {
+  ...maskedRows,
+  build: (g, { x, lengths, mask }) => {
+    const kept = g.apply(attendedTokens, { lengths, mask }).y
+    const first = g.apply(firstKept, { x: g.view(x, 'b s h*d'), kept }).y
+    const rows = g.apply(castF32, { x: first }).y
+    return { nodes: { kept, first, rows }, outputs: { rows } }
+  },
+})
+
+/** The last token of each sequence that some token attends under a mask of pairs, in float32. */
+export const lastMaskedPooling = graph('last_masked_pooling', {
+  ...maskedRows,
+  build: (g, { x, lengths, mask }) => {
+    const kept = g.apply(attendedTokens, { lengths, mask }).y
+    const last = g.apply(lastKept, { x: g.view(x, 'b s h*d'), kept }).y
+    const rows = g.apply(castF32, { x: last }).y
+    return { nodes: { kept, last, rows }, outputs: { rows } }
   },
 })
 

@@ -6,6 +6,7 @@ import { embeddingLookup } from '../ops/embedding_lookup.js'
 import { layerNorm } from '../ops/layer_norm.js'
 import { scale } from '../ops/scale.js'
 import { splitHeads } from '../ops/split_heads.js'
+import { takeTokens } from '../ops/take_tokens.js'
 import { bertRows, bertTables } from './typical.js'
 
 /** Tokens times `factor` plus positions; no norm. Dims: b batch, s seq, h heads, d headDim, v vocab, p positions. */
@@ -31,6 +32,17 @@ export const finalNorm = graph('final_norm', {
   build: (g, { x }, w, { eps }) => {
     const norm = g.apply(layerNorm, { x, gamma: w.gamma, beta: w.beta }, { eps }).y
     return { nodes: { norm }, outputs: { hidden: norm } }
+  },
+})
+
+/** Tokens that a decoder attends, before all others: row j of a sequence is its token `order(b, j)`. */
+export const attendedMemory = graph('attended_memory', {
+  inputs: { x: tensor('T', 'b*s h*d'), order: tensor('i32', 'b s') },
+  weights: {},
+  typical: bertRows,
+  build: (g, { x, order }) => {
+    const taken = g.apply(takeTokens, { x: g.view(x, 'b s h*d'), order }).y
+    return { nodes: { taken }, outputs: { hidden: g.view(taken, 'b*s h*d') } }
   },
 })
 

@@ -59,7 +59,7 @@ export const bestEncoder = [...everyLayer.map((form) => over('best-encoder', for
 
 /** The encoder's part of `best-decoder`. Keys and values of the memory are computed for tokens alone, and stored padded. */
 export const bestSeq2seqEncoder = [
-  ...everyLayer.filter(({ mask }) => mask === '').map((form) => over('best-decoder', form)),
+  ...everyLayer.map((form) => over('best-decoder', form)),
   plan('best-decoder', embedScaled, {
     packed,
     groups: { embed_scaled: ['words', 'scaled', 'placed.unpack', 'placed', 'placed.pack'] },

@@ -6,9 +6,12 @@ import { type Programming, type ProgramResult, type ProgramTensor, type ProgramW
 import { embeddings, untypedEmbeddings } from '../graphs/embeddings.js'
 import { encoderLayers, pairLayers } from '../graphs/encoder_layers.js'
 import {
+  firstMaskedPooling,
   firstPooling,
   hiddenStates,
+  lastMaskedPooling,
   lastPooling,
+  meanMaskedPooling,
   meanPooling,
   pooler,
   sequenceClassifiers,
@@ -31,7 +34,7 @@ export interface BertProgram {
   /**
    * `states` are the last hidden states in float32, `pooled` also the first token's through a dense layer and tanh. Classifiers are of every token,
    * of the sequence, or of the begin and end of an answer. `mean`, `first` and `last` are one row of each sequence, in float32: the mean of its
-   * tokens, or one of them.
+   * tokens, or one of them. Under a mask of pairs, its tokens are those that some token attends.
    */
   readonly head: 'states' | 'pooled' | 'tokens' | 'sequence' | 'span' | 'mean' | 'first' | 'last'
   /** Divides rows of sequences by their length. */
@@ -61,12 +64,17 @@ interface Given {
   readonly lengths: ProgramTensor<'i32', 1>
 }
 
-/** Builds a layer: its hidden states from the previous ones. */
-type LayerOf = (
-  x: ProgramResult,
-  weights: ProgramWeights,
-  attrs: { readonly eps: number; readonly scale: number },
-) => ProgramResult
+/** Parts of the model that depend on its mask. */
+interface Masking {
+  /** Builds a layer: its hidden states from the previous ones. */
+  readonly layer: (
+    x: ProgramResult,
+    weights: ProgramWeights,
+    attrs: { readonly eps: number; readonly scale: number },
+  ) => ProgramResult
+  /** One row of each sequence, from hidden states. */
+  readonly pool: (x: ProgramResult, head: 'mean' | 'first' | 'last') => ProgramResult
+}
 
 /** Every sequence attends itself, in its full length. */
 export const bert = program('bert', {
@@ -76,7 +84,14 @@ export const bert = program('bert', {
   build: (p, given, config) => {
     const { lengths } = given
     const layer = encoderLayers[config.norms][config.activation]
-    return model(p, given, config, (x, weights, attrs) => p.apply(layer, { x, lengths }, weights, attrs).hidden)
+    return model(p, given, config, {
+      layer: (x, weights, attrs) => p.apply(layer, { x, lengths }, weights, attrs).hidden,
+      pool: (x, head) => {
+        const label = { label: head }
+        if (head === 'first') return p.apply(firstPooling, { x }, {}, {}, label).rows
+        return p.apply(head === 'mean' ? meanPooling : lastPooling, { x, lengths }, {}, {}, label).rows
+      },
+    })
   },
 })
 
@@ -88,11 +103,16 @@ export const bertPairs = program('bert_pairs', {
   build: (p, { mask, ...given }, config) => {
     const { lengths } = given
     const layer = pairLayers[config.norms][config.activation]
-    return model(p, given, config, (x, weights, attrs) => p.apply(layer, { x, lengths, mask }, weights, attrs).hidden)
+    return model(p, given, config, {
+      layer: (x, weights, attrs) => p.apply(layer, { x, lengths, mask }, weights, attrs).hidden,
+      pool: (x, head) => p.apply(maskedPoolings[head], { x, lengths, mask }, {}, {}, { label: head }).rows,
+    })
   },
 })
 
-function model(p: Programming, { ids, typeIds, lengths }: Given, config: BertProgram, layerOf: LayerOf) {
+const maskedPoolings = { mean: meanMaskedPooling, first: firstMaskedPooling, last: lastMaskedPooling } as const
+
+function model(p: Programming, { ids, typeIds, lengths }: Given, config: BertProgram, { layer: layerOf, pool }: Masking) {
   const { layers, norms, eps, scale, typed, head, normalize, pooling } = config
   const tokens = p.ragged({ batch: 'b', seq: 's', lengths, tokens: 't' })
   const embedded = typed
@@ -110,10 +130,7 @@ function model(p: Programming, { ids, typeIds, lengths }: Given, config: BertPro
     return { logits }
   }
   if (head === 'mean' || head === 'first' || head === 'last') {
-    const { rows } =
-      head === 'first'
-        ? p.apply(firstPooling, { x: hidden }, {}, {}, { label: 'first' })
-        : p.apply(head === 'mean' ? meanPooling : lastPooling, { x: hidden, lengths }, {}, {}, { label: head })
+    const rows = pool(hidden, head)
     return { embeddings: normalize ? p.apply(unitLength, { x: rows }, {}, {}, { label: 'unit' }).rows : rows }
   }
   const { states } = p.apply(hiddenStates, { x: hidden }, {}, {}, { label: 'states' })

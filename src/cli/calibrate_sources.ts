@@ -2,8 +2,8 @@
 import { usageError } from '../errors.js'
 import { readText } from '../files.js'
 import { type BertCheckpoint, openCalibration } from '../models/encoder/calibration.js'
-import { withoutMasks } from '../models/encoder/masks.js'
 import { statesOfSite } from '../models/encoder/quantiser_states.js'
+import { withoutMasks } from '../models/parts/masks.js'
 import { checkCases } from '../models/parts/token_cases.js'
 import {
   collect,

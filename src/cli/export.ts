@@ -137,7 +137,7 @@ export const exportCommand = (context: () => CliContext) =>
     .option('--attrs <json>', 'numbers of a graph or a kernel, such as \'{ "eps": 1e-5 }\'', jsonObject)
     .option(
       '--model <folder>',
-      'for llama and seq2seq, which generate text, and for bert, bert_pairs, seq2seq_encoder, seq2seq_decoder, llama_prompt, llama_step and llama_beams: sizes, weights and settings of a model folder',
+      'for llama and seq2seq, which generate text, and for bert, bert_pairs, seq2seq_encoder, seq2seq_encoder_pairs, seq2seq_decoder, llama_prompt, llama_step and llama_beams: sizes, weights and settings of a model folder',
     )
     .option('--scales <file>', 'with --model, for bert: the file that `heddle calibrate` wrote, for plans that need scales')
     .option('--specs <dir>', 'folder of the spec modules', 'specs')

@@ -185,7 +185,7 @@ export const modelCodes = texts({
   'run.invariant':
     'The number of rows of invariant runs is out of range. | It has to be equal for all runs, and the model limits it. | Give a number in the range of the message.',
   'run.mask':
-    'An attention mask does not fit its case, or the request. | It has another length than the case, contains other values than 0 and 1, or is given to a model that generates text, or to embeddings. | Give one number for each token, or a row of them for each: 1 keeps a key, 0 removes it.',
+    'An attention mask does not fit its case, or the request. | It has another length than the case, contains other values than 0 and 1, removes every token of a source or an embedding, or is given to a model without an encoder. | Give one number for each token, or a row of them for each: 1 keeps a key, 0 removes it.',
   'run.model':
     'There is no model folder at this path. | A wrong path, or the model was not downloaded. | Name a folder with config.json, model.safetensors and tokenizer.json.',
   'run.option':

@@ -25,7 +25,7 @@ import { openLlamaFiles } from '../models/llama/open_files.js'
 import { llamaProgram, modelDims } from '../models/llama/programs.js'
 import { llamaInt8, llamaWeights, type RopeRange, usualRotation, weightTensors } from '../models/llama/weights.js'
 import { type Given, type ModelProgram, openSettings, settingsOf } from '../models/parts/open_settings.js'
-import { decoderSizes, modelEncoderDims, seq2seqProgram } from '../models/seq2seq/programs.js'
+import { decoderSizes, modelEncoderDims, type Seq2seqName, seq2seqProgram } from '../models/seq2seq/programs.js'
 import { readSeq2seqConfig } from '../models/seq2seq/seq2seq_config.js'
 import { hasLogitsBias, embeddingNames as seq2seqEmbeddings, seq2seqWeights } from '../models/seq2seq/seq2seq_weights.js'
 import { decoderTensors, encoderTensors } from '../models/seq2seq/tensor_names.js'
@@ -95,7 +95,7 @@ async function filesOf(
     throw usageError('export.scales', `expected a quantised encoder for --scales, got ${name}`, {
       hint: 'its plans quantise rows at run time: omit --scales',
     })
-  return name === 'seq2seq_encoder' || name === 'seq2seq_decoder'
+  return name === 'seq2seq_encoder' || name === 'seq2seq_encoder_pairs' || name === 'seq2seq_decoder'
     ? seq2seqModel(name, folder, dtype, config, signal)
     : llamaModel(name, folder, dtype, config, signal)
 }
@@ -161,7 +161,7 @@ async function llamaModel(
 }
 
 async function seq2seqModel(
-  name: 'seq2seq_encoder' | 'seq2seq_decoder',
+  name: Seq2seqName,
   folder: string,
   dtype: FloatType,
   given: Given,
@@ -171,10 +171,10 @@ async function seq2seqModel(
   const file = await openModelCheckpoint(folder, seq2seqEmbeddings(config), signal)
   const weights = seq2seqWeights(config, file, dtype)
   const exact = dtype === 'f32' ? weights : seq2seqWeights(config, file, 'f32')
-  const names = name === 'seq2seq_encoder' ? encoderTensors(config) : decoderTensors(config)
+  const names = name === 'seq2seq_decoder' ? decoderTensors(config) : encoderTensors(config)
   return {
     program: seq2seqProgram(name, config, hasLogitsBias(weights), given),
-    dims: name === 'seq2seq_encoder' ? modelEncoderDims(config) : decoderSizes(config),
+    dims: name === 'seq2seq_decoder' ? decoderSizes(config) : modelEncoderDims(config),
     weights: renamed(weights, names),
     exact: renamed(exact, names),
     stored: {},

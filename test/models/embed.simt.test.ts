@@ -5,6 +5,7 @@ import type { EmbedOptions } from '../../src/models/encoder/encoder_pipeline.js'
 import { compare } from '../../src/verify/compare.js'
 import { modelTolerance } from '../../src/verify/tolerance.js'
 import { inTurn } from '../turns.js'
+import { encodedBy } from './bert_reference.js'
 import { interpretBert, randomBert, writeModel } from './fixtures.js'
 import { simtEncoders } from './simt.js'
 
@@ -52,6 +53,57 @@ describe.each(inTurn(['unfused', 'ft-v2.1', 'best-encoder']))('under %s', (plan)
       expect(compare(pools.mean?.(states[2] ?? []) ?? [], pools.mean?.([...(states[2] ?? []), []]) ?? [], bound).passed).toBe(
         false,
       )
+    } finally {
+      encoder.release()
+      await rm(dir, { recursive: true })
+    }
+  })
+})
+
+describe('masked tokens', () => {
+  const masks = [
+    [0, 1, 1, 0, 1, 1, 0],
+    undefined,
+    [
+      [1, 0, 1, 0, 0],
+      [1, 0, 1, 0, 0],
+      [1, 0, 1, 0, 0],
+      [0, 0, 0, 1, 0],
+      [0, 0, 0, 1, 0],
+    ],
+  ]
+  const kept = [[1, 2, 4, 5], [0], [0, 2, 3]]
+  const masked = sequences.map((inputIds, i) => ({ inputIds, attentionMask: masks[i] }))
+
+  it.each(inTurn(['unfused', 'ft-v2.1', 'best-encoder']))('are not pooled under %s', async (plan) => {
+    const model = randomBert({ num_hidden_layers: 2 })
+    const { layers, heads, eps } = model.config
+    const states = sequences.map((ids, i) => {
+      const mask = masks[i]?.map((row) => (typeof row === 'number' ? (masks[i] as number[]) : row)) ?? [[1]]
+      return encodedBy({ layers, heads, eps }, model.tensors, ids, mask)
+    })
+    const dir = await writeModel(model)
+    const encoder = await load(dir, { plan })
+    try {
+      const bound = { absolute: modelTolerance('f32', 2).absolute, relative: 0 }
+      for (const way of ways) {
+        const rows = await encoder.embed(masked, way)
+        for (const [i, tokens] of states.entries()) {
+          const [pool, unmasked] = [tokens.filter((_, t) => kept[i]?.includes(t)), tokens].map((all) => {
+            const pooled = pools[way.pooling]?.(all) ?? []
+            return way.normalize ? unit(pooled) : pooled
+          })
+          const verdict = compare([...(rows[i] ?? [])], pool ?? [], bound)
+          expect(verdict.passed, `${JSON.stringify(way)}, case ${i}: ${verdict.summary}`).toBe(true)
+          if (i === 0) expect(compare([...(rows[i] ?? [])], unmasked ?? [], bound).passed).toBe(false)
+        }
+      }
+      // Cases without a hole have the same rows, beside cases that have one or not.
+      expect(await encoder.embed(cases)).toHaveLength(3)
+      await expect(encoder.embed([{ inputIds: [1, 2], attentionMask: [0, 0] }])).rejects.toMatchObject({
+        code: 'run.mask',
+        message: 'case 0: its mask removes every token',
+      })
     } finally {
       encoder.release()
       await rm(dir, { recursive: true })

@@ -1,6 +1,6 @@
 /** Masks of cases on the host: padding is cut off, any other mask becomes a mask of pairs, and invalid masks are refused. */
 import { describe, expect, it } from 'vitest'
-import { batchMask, expectNoPairs, withoutMasks } from '../../src/models/encoder/masks.js'
+import { batchMask, batchOrder, expectTokens, keptTokens, withoutMasks } from '../../src/models/parts/masks.js'
 import { checkCases, type TokenCase } from '../../src/models/parts/token_cases.js'
 import { refusal } from '../refusal.js'
 
@@ -52,6 +52,19 @@ describe('a mask of pairs', () => {
   })
 })
 
+describe('kept tokens', () => {
+  it('are those that some token attends, and come first in the order of a batch', () => {
+    const alone = ids.map((_, s) => ids.map((_, t) => (t === 1 ? 0 : s === 1 ? (t === 3 ? 1 : 0) : t === s ? 1 : 0)))
+    const batch = withoutMasks([
+      { inputIds: ids, attentionMask: alone },
+      { inputIds: [5] },
+      { inputIds: ids, attentionMask: [0, 1, 0, 1] },
+    ])
+    expect(batch.map(keptTokens)).toEqual([[0, 2, 3], [0], [1, 3]])
+    expect([...batchOrder(batch, 5)]).toEqual([0, 2, 3, 0, 0, 0, 0, 0, 0, 0, 1, 3, 0, 0, 0])
+  })
+})
+
 describe('refusals', () => {
   it.each([
     [[1, 1, 1], 'case 0 has 4 tokens and a mask of 3'],
@@ -73,7 +86,7 @@ describe('refusals', () => {
     expect(found).toMatchObject({ code: 'run.mask', message: expect.stringContaining(text), hint: expect.any(String) })
   })
 
-  it('of a mask that is not an array, a model that supports none, and embeddings', () => {
+  it('of a mask that is not an array, a model that supports none, and one that removes every token', () => {
     const limits = { positions: 16, vocab: 32 }
     const none = [{ inputIds: ids, attentionMask: '1111' as unknown as number[] }]
     expect(
@@ -87,8 +100,12 @@ describe('refusals', () => {
     ).toMatchObject({ code: 'run.case' })
     const masked = [{ inputIds: ids }, { inputIds: ids, attentionMask: [1, 0, 1, 1] }]
     expect(refusal(() => checkCases(limits, masked, 1)).message).toContain('case 1 has an attention mask')
-    expect(refusal(() => expectNoPairs(withoutMasks(masked)))).toMatchObject({ code: 'run.mask' })
-    expectNoPairs(withoutMasks([{ inputIds: ids, attentionMask: [1, 1, 0, 0] }]))
+    const removed = withoutMasks([{ inputIds: ids, attentionMask: [0, 0, 0, 0] }])
+    expect(refusal(() => expectTokens(removed))).toMatchObject({
+      code: 'run.mask',
+      message: 'case 0: its mask removes every token',
+    })
+    expectTokens(withoutMasks([...masked, { inputIds: ids, attentionMask: [0, 0, 0, 1] }]))
   })
 
   it('leaves other faults of a case to the check of cases', () => {

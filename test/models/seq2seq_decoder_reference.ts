@@ -5,15 +5,15 @@
 import type { Safetensors } from '../../src/checkpoint/safetensors.js'
 import type { Seq2seqConfig } from '../../src/models/seq2seq/seq2seq_config.js'
 import type { Model } from './beam_search.js'
-import { attention, encodeSource, type Matrix, partsOf, type ReferenceConfig, sum, wordsOf } from './seq2seq_reference.js'
+import { attention, causal, encodeSource, type Matrix, partsOf, type ReferenceConfig, sum, wordsOf } from './seq2seq_reference.js'
 
 const activations: Readonly<Partial<Record<Seq2seqConfig['activation'], (x: number) => number>>> = {
   relu: (x) => Math.max(x, 0),
   silu: (x) => x / (1 + Math.exp(-x)),
 }
 
-/** The logits after a start token and the ids so far, for one source. */
-export function referenceModel(config: Seq2seqConfig, file: Safetensors, source: readonly number[]): Model {
+/** The logits after a start token and the ids so far, for one source, under a mask of pairs of its tokens. */
+export function referenceModel(config: Seq2seqConfig, file: Safetensors, source: readonly number[], mask?: Matrix): Model {
   const { preNorm, encoder, decoder, vocab, eps } = config
   const { hidden } = decoder
   const activation = activations[config.activation]
@@ -26,7 +26,7 @@ export function referenceModel(config: Seq2seqConfig, file: Safetensors, source:
     heads: encoder.heads,
     decoderLayers: decoder.layers,
   }
-  const { keys, values } = encodeSource({ ...sizes, hidden: encoder.hidden, embedScale: encoder.embedScale }, file, source)
+  const { keys, values } = encodeSource({ ...sizes, hidden: encoder.hidden, embedScale: encoder.embedScale }, file, source, mask)
   const { vector, linear, norm, embed } = partsOf({ ...sizes, hidden, embedScale: decoder.embedScale }, file)
   const [words, bias] = [config.tied ? wordsOf(file, 'decoder') : vector('model.lm_head.weight'), vector('final_logits_bias')]
 
@@ -34,7 +34,7 @@ export function referenceModel(config: Seq2seqConfig, file: Safetensors, source:
     const at = `model.decoder.layers.${i}`
     const self = (y: Matrix): Matrix => {
       const [q, k, v] = ['q', 'k', 'v'].map((part) => linear(`${at}.self_attn.${part}_proj`, y))
-      return linear(`${at}.self_attn.out_proj`, attention(q ?? [], k ?? [], v ?? [], decoder.heads, true))
+      return linear(`${at}.self_attn.out_proj`, attention(q ?? [], k ?? [], v ?? [], decoder.heads, causal(y)))
     }
     const cross = (y: Matrix): Matrix => {
       const q = linear(`${at}.encoder_attn.q_proj`, y)

@@ -75,7 +75,13 @@ export function partsOf({ hidden, embedScale, eps = 1e-5 }: ReferenceConfig, fil
 /** Rows of one matrix and another, added. */
 export const sum = (x: Matrix, y: Matrix): number[][] => x.map((row, i) => row.map((value, j) => value + (y[i]?.[j] ?? 0)))
 
-export function encodeSource(config: ReferenceConfig, file: Safetensors, ids: readonly number[]): EncodedSource {
+/** @param mask of pairs: a row per query. The memory has the tokens that some token attends. */
+export function encodeSource(
+  config: ReferenceConfig,
+  file: Safetensors,
+  ids: readonly number[],
+  mask: Matrix = ids.map(() => ids.map(() => 1)),
+): EncodedSource {
   const { preNorm } = config
   const { linear, norm, embed } = partsOf(config, file)
   let x: Matrix = embed('encoder', ids)
@@ -83,7 +89,7 @@ export function encodeSource(config: ReferenceConfig, file: Safetensors, ids: re
     const at = `model.encoder.layers.${i}`
     const attend = (y: Matrix): Matrix => {
       const [q, k, v] = ['q', 'k', 'v'].map((part) => linear(`${at}.self_attn.${part}_proj`, y))
-      return linear(`${at}.self_attn.out_proj`, attention(q ?? [], k ?? [], v ?? [], config.heads))
+      return linear(`${at}.self_attn.out_proj`, attention(q ?? [], k ?? [], v ?? [], config.heads, mask))
     }
     const inner = (y: Matrix): Matrix =>
       linear(
@@ -94,19 +100,27 @@ export function encodeSource(config: ReferenceConfig, file: Safetensors, ids: re
     x = preNorm ? sum(x, attend(norm(first, x))) : norm(first, sum(x, attend(x)))
     x = preNorm ? sum(x, inner(norm(second, x))) : norm(second, sum(x, inner(x)))
   }
-  const memory = preNorm ? norm('model.encoder.layer_norm', x) : x
+  const attended = x.filter((_, t) => mask.some((row) => row[t] === 1))
+  const memory = preNorm ? norm('model.encoder.layer_norm', attended) : attended
   const cross = (part: string): Matrix[] =>
     Array.from({ length: config.decoderLayers }, (_, i) => linear(`model.decoder.layers.${i}.encoder_attn.${part}_proj`, memory))
   return { memory, keys: cross('k'), values: cross('v') }
 }
 
+/** The mask of a decoder: each token attends to those up to itself. */
+export const causal = (x: Matrix): number[][] => x.map((_, s) => x.map((_, t) => (t <= s ? 1 : 0)))
+
 /**
- * Softmax attention of each token to all tokens, or if `causal` to those up to itself. Heads are adjacent in a token's row.
+ * Softmax attention of each token to all tokens, or to those of its row of a mask; to all if that has none. Heads are adjacent in a token's row.
  */
-export function attention(q: Matrix, k: Matrix, v: Matrix, heads: number, causal = false): number[][] {
+export function attention(q: Matrix, k: Matrix, v: Matrix, heads: number, mask?: Matrix): number[][] {
   return q.map((query, s) => {
     const size = query.length / heads
-    const keys = causal ? k.slice(0, s + 1) : k
+    const row = mask?.[s]?.includes(1) ? mask[s] : undefined
+    const [keys, values] = [k, v].map((rows) => (row === undefined ? rows : rows.filter((_, t) => row[t] === 1))) as [
+      Matrix,
+      Matrix,
+    ]
     return Array.from({ length: heads }, (_, head) => {
       const scores = keys.map((key) => {
         let total = 0
@@ -117,7 +131,7 @@ export function attention(q: Matrix, k: Matrix, v: Matrix, heads: number, causal
       const weights = scores.map((score) => Math.exp(score - top))
       const total = weights.reduce((sum, weight) => sum + weight, 0)
       return Array.from({ length: size }, (_, j) =>
-        weights.reduce((sum, weight, t) => sum + (weight / total) * (v[t]?.[head * size + j] ?? 0), 0),
+        weights.reduce((sum, weight, t) => sum + (weight / total) * (values[t]?.[head * size + j] ?? 0), 0),
       )
     }).flat()
   })

@@ -7,12 +7,13 @@ import type { FloatType } from '../../checkpoint/convert.js'
 import type { DType } from '../../ir/dtype.js'
 import type { ModelPlan } from '../../program/index.js'
 import { abortable } from '../../runtime/abortable.js'
-import type { HostArrays } from '../../runtime/buffer.js'
+import { encode, type HostArrays } from '../../runtime/buffer.js'
 import { buildProgram, type Program, type ProgramConfig } from '../../runtime/program.js'
 import { isPacked, stateDecls } from '../../runtime/program_wiring.js'
 import type { Session } from '../../runtime/session.js'
 import { openStates, type StateDecl, type States } from '../../runtime/states.js'
 import { type Assembly, statesOf } from '../parts/assembly.js'
+import { batchMask, batchOrder, keptTokens, type MaskedCase } from '../parts/masks.js'
 import { noNumbers } from '../parts/no_numbers.js'
 import { idInputs } from '../parts/token_rows.js'
 import { assembleDecoder, seq2seqEncoderDims } from '../seq2seq/programs.js'
@@ -24,7 +25,7 @@ export interface DecodingConfig {
   readonly session: Session
   readonly config: Seq2seqConfig
   readonly plan: ModelPlan
-  /** The encoder under the plan. */
+  /** The encoder under the plan, with an attention mask if the shape has one. */
   readonly encoder: Assembly
   /** True if logits have a bias. */
   readonly headBias: boolean
@@ -38,6 +39,8 @@ export interface DecodingConfig {
 /** Token ids of the sources, and the initial state of decoding. */
 export interface DecodingBatch extends Pick<DecodingStart, 'cases'> {
   readonly sources: readonly (readonly number[])[]
+  /** Masks over pairs of the sources' tokens, if the shape is masked; undefined for a source without one. */
+  readonly masks?: readonly (Uint8Array | undefined)[]
   /** Must have the same form as the generation that decoding was opened for, which is the default. */
   readonly generation?: Generation
 }
@@ -126,16 +129,25 @@ async function capture(opened: Opened): Promise<void> {
 /** Enqueues writing the initial states and reading the sources of a batch. */
 function begin({ made, states, encoder }: Opened, batch: DecodingBatch, signal?: AbortSignal): Promise<unknown> {
   const { config, shape } = made
-  const { sources, cases, generation = made.generation } = batch
+  const { sources, masks = [], cases, generation = made.generation } = batch
   const packed = isPacked(made.encoder.compiled, 'ids')
   const place = { seq: shape.source, rows: shape.batch * shape.source, packed, filler: config.padToken }
-  const lengths = sources.map(({ length }) => length)
+  const masked = sources.map((inputIds, i) => ({ item: { inputIds }, pairs: masks[i] }))
+  const lengths = masked.map((source) => keptTokens(source).length)
   const start = { startToken: config.startToken, endTokens: config.endTokens, lengths, cases }
   return settled([
     states.writeAll(initialStates(config, generation, shape, start)),
-    abortable(encoder, signal, () => encoder.run(idInputs(sources, place))),
+    abortable(encoder, signal, () =>
+      encoder.run({ ...idInputs(sources, place), ...(shape.masked === true && maskInputs(masked, shape.source)) }),
+    ),
   ])
 }
+
+/** Inputs of a masked encoder: the mask, and the order in which the decoder attends to the tokens. */
+const maskInputs = (sources: readonly MaskedCase[], seq: number) => ({
+  mask: batchMask(sources, seq),
+  order: encode('i32', batchOrder(sources, seq)),
+})
 
 /** @param caches names of the states that `expectNumbers` checks */
 function decodingOf(opened: Opened, caches: readonly string[]): Omit<Decoding, 'release'> {

@@ -14,6 +14,8 @@ export interface DecodingShape {
   readonly width: number
   /** Positions of the encoder's output, padding included. */
   readonly source: number
+  /** True if an attention mask over pairs is given with the sources. */
+  readonly masked?: boolean
   /** Positions of the caches: the maximum number of steps. */
   readonly capacity: number
   /** Number of end ids; at least 1. */
@@ -51,7 +53,7 @@ export function candidateDims(choice: Choice, vocab: number, ends: number): Part
 export interface DecodingStart {
   readonly startToken: number
   readonly endTokens: readonly number[]
-  /** Valid positions of each source. */
+  /** Number of tokens that the decoder attends in each source. */
   readonly lengths: readonly number[]
   /** Indices of the cases in the whole run, for their seeds. */
   readonly cases: readonly number[]

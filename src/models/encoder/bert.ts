@@ -164,9 +164,13 @@ export const assembleBert = (config: BertConfig, plan: ModelPlan, hasPooler: boo
 export const assemblePairs = (config: BertConfig, plan: ModelPlan, hasPooler: boolean, scales?: LayerScales): Assembly =>
   assembled(pairProgramOf(config, hasPooler), config, plan, scales)
 
-/** A model's layers under a plan, without its task's head, pooled to one row per sequence: `embeddings`. @throws like `assembleBert` */
-export const assemblePooled = (config: BertConfig, plan: ModelPlan, pooling: Pooling, scales?: LayerScales): Assembly =>
-  assembled(programUnder(config, pooling), config, plan, scales)
+/** A model's layers under a plan, without its task's head, pooled to one row per sequence: `embeddings`. @param masked: with a mask over pairs. @throws like `assembleBert` */
+export const assemblePooled = (
+  config: BertConfig,
+  plan: ModelPlan,
+  { masked = false, ...pooling }: Pooling & { readonly masked?: boolean },
+  scales?: LayerScales,
+): Assembly => assembled(programUnder(config, pooling, masked ? bertPairs : bert), config, plan, scales)
 
 function assembled(program: Program, config: BertConfig, plan: ModelPlan, scales: LayerScales | undefined): Assembly {
   const { layers } = config

@@ -11,6 +11,7 @@ import { decode, encode } from '../../runtime/buffer.js'
 import { channelMaxima } from '../../runtime/quantise_weights.js'
 import { openSession, type Session } from '../../runtime/session.js'
 import { inMemory, type Weight } from '../../runtime/weight.js'
+import { batchMask } from '../parts/masks.js'
 import type { ModelOptions } from '../parts/options.js'
 import {
   assembleBert,
@@ -24,7 +25,6 @@ import {
 } from './bert.js'
 import { type BertConfig, readBertConfig } from './config.js'
 import { families } from './families/index.js'
-import { batchMask } from './masks.js'
 import { type TrainedMaxima, trainedMaxima } from './quantiser_states.js'
 
 type Weights = Readonly<Record<string, Weight>>

@@ -1,18 +1,18 @@
-/** Forms of an encoder over the same weights: masked by lengths, with a pair mask, or pooled to one row per sequence. Made when first needed. */
+/** Forms of an encoder over the same weights: masked by lengths or pairs, with a result per token or per sequence. Made when first needed. */
 import type { FloatType } from '../../checkpoint/convert.js'
 import type { Manifest } from '../../emit/manifest.js'
 import { usageError } from '../../errors.js'
 import type { ModelPlan } from '../../program/index.js'
 import { expectPlanTypes } from '../../runtime/plan_types.js'
+import { hasPairs, type MaskedCase } from '../parts/masks.js'
 import { type Assembly, assemblePairs, assemblePooled, type LayerScales, type Pooling } from './bert.js'
 import type { BertConfig } from './config.js'
-import type { MaskedCase } from './masks.js'
 
 /** Pooling methods of a sequence's token rows. */
 export const poolings = ['mean', 'cls', 'last'] as const
 
 export interface PoolingOptions {
-  /** The mean of a sequence's tokens, its first token, or its last; the mean by default. Padding is excluded. */
+  /** The mean of a sequence's tokens, its first token, or its last; the mean by default. Padding and tokens that a mask removes are excluded. */
   readonly pooling?: (typeof poolings)[number] | undefined
   /** True if embeddings are divided by their Euclidean length, so that dot products are cosines. */
   readonly normalize?: boolean | undefined
@@ -28,8 +28,8 @@ export interface Forms {
   pairs(): Form
   /** The form of a batch: masked by lengths if no case has a pair mask. */
   of(batch: readonly MaskedCase[]): Form
-  /** Pooled to one row per sequence. */
-  pooled(pooling: Pooling): Form
+  /** Pooled to one row per sequence, with a pair mask if a case has one. @throws usage `plan.model` for a plan without masked layers */
+  pooled(pooling: Pooling, batch: readonly MaskedCase[]): Form
 }
 
 interface FormSettings {
@@ -44,20 +44,23 @@ interface FormSettings {
 export function formsOf({ config, plan, withPooler, scales, dtype, manifest }: FormSettings, assembly: Assembly): Forms {
   const plain: Form = [assembly, '']
   const pooled = new Map<string, Assembly>()
+  const expectTypes = ({ applications }: Assembly): void => expectPlanTypes(plan.name, applications, { T: dtype }, manifest)
   let paired: Assembly | undefined
   const pairs = (): Form => {
     paired ??= assemblePairs(config, plan, withPooler, scales)
-    expectPlanTypes(plan.name, paired.applications, { T: dtype }, manifest)
+    expectTypes(paired)
     return [paired, 'pairs ']
   }
   return {
     plain,
     pairs,
-    of: (batch) => (batch.some((each) => each.pairs !== undefined) ? pairs() : plain),
-    pooled(pooling) {
-      const name = nameOf(pooling)
-      const known = pooled.get(name) ?? assemblePooled(config, plan, pooling, scales)
+    of: (batch) => (hasPairs(batch) ? pairs() : plain),
+    pooled(pooling, batch) {
+      const masked = hasPairs(batch)
+      const name = `${masked ? 'pairs ' : ''}${nameOf(pooling)}`
+      const known = pooled.get(name) ?? assemblePooled(config, plan, { ...pooling, masked }, scales)
       pooled.set(name, known)
+      if (masked) expectTypes(known)
       return [known, name]
     },
   }

@@ -13,6 +13,7 @@ import type { Program } from '../../runtime/program.js'
 import { openSession } from '../../runtime/session.js'
 import { expectInt8, multipliesInt8 } from '../parts/int8_device.js'
 import { expectOptions, type NamesOf } from '../parts/known_options.js'
+import { expectTokens, type MaskedCase, withoutMasks } from '../parts/masks.js'
 import { type BatchOptions, batchNames, type LoadedModel, type ModelOptions } from '../parts/options.js'
 import { runQueue } from '../parts/run_queue.js'
 import { checkCases, type TokenCase } from '../parts/token_cases.js'
@@ -23,7 +24,6 @@ import { type BertConfig, readBertConfig } from './config.js'
 import { formsOf, type PoolingOptions, poolingOf } from './encoder_forms.js'
 import { encoderPrograms } from './encoder_programs.js'
 import { type EncoderResult, embeddingOf, unpackOutputs } from './encoder_results.js'
-import { expectNoPairs, type MaskedCase, withoutMasks } from './masks.js'
 
 export interface EncoderOptions extends ModelOptions {
   /** Scales of this model, needed by a quantised plan. */
@@ -49,8 +49,8 @@ export interface Encoder extends LoadedModel<BertConfig> {
    */
   run(cases: readonly TokenCase[], options?: BatchOptions): Promise<EncoderResult[]>
   /**
-   * Embeds each case as one row, pooled on the device from the last layer's states without a classifier's own head. Serialised with
-   * runs.
+   * Embeds each case as one row, pooled on the device from the last layer's states without a classifier's own head. Tokens that no token
+   * attends under a mask are not pooled. Serialised with runs.
    * @throws like `run`; usage `embed.pooling`
    */
   embed(cases: readonly TokenCase[], options?: EmbedOptions): Promise<Float32Array[]>
@@ -99,8 +99,12 @@ export async function loadEncoder(dir: string, options: EncoderOptions): Promise
     async embed(cases, given = {}) {
       expectOptions('embed', embedNames, given)
       const pooling = poolingOf(given)
-      return inBatches(batches, cases, given, expectNoPairs, async (batch, start) => {
-        const { outputs } = await programs.run(...forms.pooled(pooling), batch, given.signal)
+      const check = (masked: readonly MaskedCase[]): void => {
+        expectTokens(masked)
+        forms.pooled(pooling, masked)
+      }
+      return inBatches(batches, cases, given, check, async (batch, start) => {
+        const { outputs } = await programs.run(...forms.pooled(pooling, batch), batch, given.signal)
         return batch.map((_, index) => embeddingOf(config, outputs, index, `case ${start + index}`))
       })
     },

@@ -9,10 +9,10 @@ import { packedRows } from '../../runtime/packed_rows.js'
 import { buildProgram, type Program } from '../../runtime/program.js'
 import type { Session } from '../../runtime/session.js'
 import { releasingCache } from '../parts/lru_cache.js'
+import { batchMask, type MaskedCase } from '../parts/masks.js'
 import { type BatchShape, firstRows, idInputs, idRows } from '../parts/token_rows.js'
 import { type Assembly, bertDims } from './bert.js'
 import type { BertConfig } from './config.js'
-import { batchMask, type MaskedCase } from './masks.js'
 
 /** Results by name, in the device's storage types. */
 export type Outputs = Readonly<Record<string, Uint8Array>>

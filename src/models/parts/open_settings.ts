@@ -52,6 +52,7 @@ export const openSettings = {
   bert: z.strictObject({}),
   bert_pairs: z.strictObject({}),
   seq2seq_encoder: z.strictObject({}),
+  seq2seq_encoder_pairs: z.strictObject({}),
   seq2seq_decoder: z
     .strictObject({
       steps: count,

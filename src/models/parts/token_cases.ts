@@ -8,8 +8,8 @@ export interface TokenCase {
   /** Token type (segment) ids: the part of the case each token belongs to, such as a question and its text. All 0 if undefined. */
   readonly typeIds?: readonly number[] | undefined
   /**
-   * Attention mask, for encoders: 1 keeps a key, 0 removes it. One number per token applies to all queries; one row per token applies to
-   * that query. A query without keys gets the mean of all values.
+   * Attention mask, for models with an encoder: 1 keeps a key, 0 removes it. One number per token applies to all queries; one row per
+   * token applies to that query. A query without keys gets the mean of all values. A decoder attends to the tokens that some token attends.
    */
   readonly attentionMask?: readonly number[] | readonly (readonly number[])[] | undefined
 }
@@ -45,7 +45,7 @@ export function checkCases(config: CaseLimits, cases: readonly TokenCase[], batc
   if (cases.length === 0) throw usageError('run.batch', 'the batch is empty, expected at least one case')
   for (const [i, { inputIds, typeIds, attentionMask }] of cases.entries()) {
     if (attentionMask !== undefined)
-      throw usageError('run.mask', `case ${i} has an attention mask, which only encoders support`, {
+      throw usageError('run.mask', `case ${i} has an attention mask, which only models with an encoder support`, {
         hint: 'leave out the mask, and the tokens that it removes',
       })
     if (inputIds.length === 0) throw usageError('run.sequence', `case ${i} is empty: a sequence has at least one token`)

@@ -4,7 +4,7 @@
  */
 import { noProcessors } from '../../../specs/programs/processors.js'
 import { type Seq2seqDecoderProgram, seq2seqDecoder } from '../../../specs/programs/seq2seq_decoder.js'
-import { seq2seqEncoder } from '../../../specs/programs/seq2seq_encoder.js'
+import { seq2seqEncoder, seq2seqEncoderPairs } from '../../../specs/programs/seq2seq_encoder.js'
 import type { Program } from '../../ir/program.js'
 import type { ModelPlan } from '../../program/index.js'
 import { candidatesOf, type Generation, stoppingOf } from '../decoding/generation_options.js'
@@ -69,21 +69,23 @@ export function decoderProgram(config: Seq2seqConfig, headBias: boolean, generat
   return seq2seqDecoder.of({ ...decoderSettings(config, headBias), steps, ...choosing })
 }
 
+export type Seq2seqName = 'seq2seq_encoder' | 'seq2seq_encoder_pairs' | 'seq2seq_decoder'
+
 /** A program of a model, with the settings that its files leave open. @throws usage `export.config` for other settings */
-export function seq2seqProgram(
-  name: 'seq2seq_encoder' | 'seq2seq_decoder',
-  config: Seq2seqConfig,
-  headBias: boolean,
-  given: Given,
-): Program {
-  if (name === 'seq2seq_encoder') {
+export function seq2seqProgram(name: Seq2seqName, config: Seq2seqConfig, headBias: boolean, given: Given): Program {
+  if (name !== 'seq2seq_decoder') {
     const settings = encoderSettings(config)
-    return seq2seqEncoder.of({ ...settings, ...settingsOf(name, given, settings) })
+    const encoder = name === 'seq2seq_encoder' ? seq2seqEncoder : seq2seqEncoderPairs
+    return encoder.of({ ...settings, ...settingsOf(name, given, settings) })
   }
   const settings = decoderSettings(config, headBias)
   const { processors = noProcessors, ...open } = settingsOf(name, given, settings)
   return seq2seqDecoder.of({ ...settings, ...open, processors: { ...processors, banned: config.badTokens.length > 0 } })
 }
+
+/** The encoder with an attention mask over pairs of tokens, under a plan. @throws usage `plan.model` for a plan without masked layers */
+export const assembleMaskedEncoder = (config: Seq2seqConfig, plan: ModelPlan): Assembly =>
+  assemble(seq2seqEncoderPairs.of(encoderSettings(config)), plan, encoderTensors(config))
 
 /** The encoder under a plan. @throws usage `plan.model` for a plan without the model's layers */
 export const assembleSeq2seqEncoder = (config: Seq2seqConfig, plan: ModelPlan): Assembly =>

@@ -14,13 +14,15 @@ import { type Decoding, type DecodingConfig, openDecoding } from '../decoding/de
 import { type DecodingShape, endsOf } from '../decoding/decoding_states.js'
 import { generationNames } from '../decoding/generation_names.js'
 import { anyGeneration, type Generation, type GenerationOptions, resolveGeneration } from '../decoding/generation_options.js'
+import type { Assembly } from '../parts/assembly.js'
 import { expectOptions } from '../parts/known_options.js'
 import { type Cache, makingRoom, releasingCache } from '../parts/lru_cache.js'
+import { expectTokens, hasPairs, type MaskedCase, withoutMasks } from '../parts/masks.js'
 import { orForget } from '../parts/no_numbers.js'
 import { type BatchOptions, batchNames, type ModelOptions, type TextModel } from '../parts/options.js'
 import { runQueue } from '../parts/run_queue.js'
-import { checkCases, type TokenCase } from '../parts/token_cases.js'
-import { assembleDecoder, assembleSeq2seqEncoder, formOf } from './programs.js'
+import { checkCases, longestOf, type TokenCase } from '../parts/token_cases.js'
+import { assembleDecoder, assembleMaskedEncoder, assembleSeq2seqEncoder, formOf } from './programs.js'
 import { type GenerationResult, type GenerationTokens, newTokens, resultsOf, rowsOf } from './results.js'
 import { readSeq2seqConfig, type Seq2seqConfig } from './seq2seq_config.js'
 import { embeddingNames, hasLogitsBias, seq2seqWeights } from './seq2seq_weights.js'
@@ -56,7 +58,11 @@ export async function loadSeq2seq(dir: string, options: ModelOptions): Promise<S
   expectPlanTypes(plan.name, applications, { T: dtype }, manifest)
   const prepared = prepareWeights(applications, weights, layouts)
   const session = await openSession({ device, library, manifest, layouts, weights: prepared }, signal)
-  const shared = sharedDecodings({ session, config, plan, encoder, headBias, dtype, stepsPerRun })
+  const shared = sharedDecodings({ session, config, plan, encoder, headBias, dtype, stepsPerRun }, () => {
+    const masked = assembleMaskedEncoder(config, plan)
+    expectPlanTypes(plan.name, masked.wired.applications, { T: dtype }, manifest)
+    return masked
+  })
   return {
     config,
     dtype,
@@ -74,19 +80,31 @@ export async function loadSeq2seq(dir: string, options: ModelOptions): Promise<S
 interface SharedDecodings {
   readonly config: Seq2seqConfig
   readonly cache: Cache<Decoding>
+  /** The encoder with an attention mask. @throws usage `plan.model` for a plan without masked layers */
+  maskedEncoder(): Assembly
   /** Decoding of a shape, from the cache or newly made. Cached shapes are evicted if memory is short: no run uses them then. */
   decodingFor(generation: Generation, shape: DecodingShape): Promise<Decoding>
   /** Waits for earlier runs, and returns the function that lets the next run begin. */
   nextRun(): Promise<() => void>
 }
 
-function sharedDecodings(model: Omit<DecodingConfig, 'generation' | 'shape'>): SharedDecodings {
+/** @param assembleMasked makes the encoder with an attention mask; called when first needed */
+function sharedDecodings(model: Omit<DecodingConfig, 'generation' | 'shape'>, assembleMasked: () => Assembly): SharedDecodings {
   const cache = releasingCache<Decoding>(cachedShapes)
+  let assembled: Assembly | undefined
+  const maskedEncoder = (): Assembly => {
+    assembled ??= assembleMasked()
+    return assembled
+  }
   return {
     config: model.config,
     cache,
+    maskedEncoder,
     decodingFor: (generation, shape) =>
-      makingRoom(cache, `${formOf(generation)} ${JSON.stringify(shape)}`, () => openDecoding({ ...model, generation, shape })),
+      makingRoom(cache, `${formOf(generation)} ${JSON.stringify(shape)}`, () => {
+        const encoder = shape.masked === true ? maskedEncoder() : model.encoder
+        return openDecoding({ ...model, encoder, generation, shape })
+      }),
     nextRun: runQueue(),
   }
 }
@@ -100,7 +118,7 @@ interface StartedBatch {
 }
 
 async function* startedBatches(
-  { config, decodingFor, nextRun }: SharedDecodings,
+  { config, decodingFor, maskedEncoder, nextRun }: SharedDecodings,
   cases: readonly TokenCase[],
   given: GenerateOptions,
 ): AsyncGenerator<StartedBatch, void> {
@@ -108,14 +126,19 @@ async function* startedBatches(
   const { batch = 8, signal, progress } = given
   const done = await nextRun()
   try {
-    checkCases(config, cases, batch)
+    const masked = Array.isArray(cases) ? withoutMasks(cases) : []
+    checkCases(config, Array.isArray(cases) ? masked.map(({ item }) => item) : cases, batch)
+    expectTokens(masked)
+    if (hasPairs(masked)) maskedEncoder()
     const limits = { vocab: config.vocab, positions: config.positions, cases: cases.length, endTokens: config.endTokens }
     const generation = resolveGeneration(given, limits)
     for (let first = 0; first < cases.length; first += batch) {
       signal?.throwIfAborted()
-      const sources = cases.slice(first, first + batch).map(({ inputIds }) => inputIds)
-      const decoding = await decodingFor(generation, shapeOf(config, generation, sources))
-      decoding.start({ sources, cases: sources.map((_, i) => first + i), generation }, signal)
+      const chosen = masked.slice(first, first + batch)
+      const sources = chosen.map(({ item }) => item.inputIds)
+      const decoding = await decodingFor(generation, shapeOf(config, generation, chosen))
+      const masks = chosen.map(({ pairs }) => pairs)
+      decoding.start({ sources, masks, cases: sources.map((_, i) => first + i), generation }, signal)
       yield { decoding, generation, first }
       progress?.(first + sources.length, cases.length)
     }
@@ -167,14 +190,11 @@ async function* streamed(
 }
 
 /** Shape of a batch. Source lengths are rounded up, and the cache capacity to whole runs of steps, so that shapes recur. */
-function shapeOf(
-  config: Seq2seqConfig,
-  { choice, maxNewTokens }: Generation,
-  sources: readonly (readonly number[])[],
-): DecodingShape {
-  const longest = sources.reduce((longest, { length }) => Math.max(longest, length), 0)
+function shapeOf(config: Seq2seqConfig, { choice, maxNewTokens }: Generation, sources: readonly MaskedCase[]): DecodingShape {
+  const longest = longestOf(sources.map(({ item }) => item))
   return {
     batch: sources.length,
+    ...(hasPairs(sources) && { masked: true }),
     width: choice.kind === 'beams' ? choice.width : 1,
     source: Math.min(Math.ceil(longest / sourceStep) * sourceStep, config.positions),
     capacity: Math.ceil(maxNewTokens / stepsPerRun) * stepsPerRun,

@@ -1,9 +1,9 @@
 /**
- * Attention masks of an encoder's cases. A key mask whose ones come first is padding: the masked tokens are cut off, and the case runs
+ * Attention masks of cases that an encoder reads. A key mask whose ones come first is padding: the masked tokens are cut off, and the case runs
  * without a mask, by its length. In any other key mask, tokens after the last kept one are cut off too. All other masks become pair masks.
  */
 import { usageError } from '../../errors.js'
-import type { TokenCase } from '../parts/token_cases.js'
+import type { TokenCase } from './token_cases.js'
 
 /** A case without trailing padding. */
 export interface MaskedCase {
@@ -68,17 +68,27 @@ const hint = 'give one number per token, or one row of numbers per token: 1 keep
 const refuse = (index: number, what: string): Error => usageError('run.mask', `case ${index}: ${what}`, { hint })
 const ofOtherLength = (index: number, what: string): Error => usageError('run.mask', `case ${index} ${what}`, { hint })
 
-/** @throws usage `run.mask` for a mask that is more than padding: pooling uses the lengths of cases */
-export function expectNoPairs(cases: readonly MaskedCase[]): void {
-  const at = cases.findIndex(({ pairs }) => pairs !== undefined)
+/** @throws usage `run.mask` for a mask that removes every token: there is none to pool, or for a decoder to attend */
+export function expectTokens(cases: readonly MaskedCase[]): void {
+  const at = cases.findIndex((item) => keptTokens(item).length === 0)
   if (at < 0) return
-  throw usageError(
-    'run.mask',
-    `case ${at}: its mask is more than padding after its tokens, and embeddings use all tokens of a case`,
-    {
-      hint: 'leave out the masked tokens, or pool the token states that run returns',
-    },
-  )
+  throw usageError('run.mask', `case ${at}: its mask removes every token`, { hint: 'keep at least one token' })
+}
+
+/** True if a case has a mask of pairs. */
+export const hasPairs = (cases: readonly MaskedCase[]): boolean => cases.some(({ pairs }) => pairs !== undefined)
+
+/** Tokens of a case that some token attends, in order. */
+export function keptTokens({ item, pairs }: MaskedCase): readonly number[] {
+  const tokens = item.inputIds.map((_, token) => token)
+  return pairs === undefined ? tokens : tokens.filter((key) => tokens.some((query) => pairs[query * tokens.length + key] === 1))
+}
+
+/** Order of a batch's tokens, `seq` per case: kept tokens come first; rows beyond them hold 0. */
+export function batchOrder(batch: readonly MaskedCase[], seq: number): Int32Array {
+  const order = new Int32Array(batch.length * seq)
+  for (const [at, item] of batch.entries()) order.set(keptTokens(item), at * seq)
+  return order
 }
 
 /** Mask of a batch, `seq` rows and columns per case. All ones for a case without a mask: its length masks the padding. */
