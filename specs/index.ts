@@ -116,7 +116,7 @@ import { ftV3 } from './plans/ft_v3.js'
 import { bestEncoderInt8, int8Row } from './plans/int8.js'
 import { llamaInt8 } from './plans/llama_int8.js'
 import { memoryLayerPlans } from './plans/memory_layer.js'
-import { bert, bertPairs } from './programs/bert.js'
+import { bert, bertAdded, bertPairs } from './programs/bert.js'
 import { llamaBeams } from './programs/llama_beams.js'
 import { llamaPrompt } from './programs/llama_prompt.js'
 import { llamaStep } from './programs/llama_step.js'
@@ -314,6 +314,7 @@ export const plans: readonly PlanDecl[] = [
 
 export const programs = {
   bert,
+  bertAdded,
   bertPairs,
   llamaBeams,
   llamaPrompt,

@@ -4,6 +4,7 @@
  */
 import { type Programming, type ProgramResult, type ProgramTensor, type ProgramWeights, program, tensor } from 'heddle'
 import { embeddings, untypedEmbeddings } from '../graphs/embeddings.js'
+import { addedLayers } from '../graphs/encoder_layer.js'
 import { encoderLayers, pairLayers } from '../graphs/encoder_layers.js'
 import {
   firstMaskedPooling,
@@ -107,6 +108,35 @@ export const bertPairs = program('bert_pairs', {
       layer: (x, weights, attrs) => p.apply(layer, { x, lengths, mask }, weights, attrs).hidden,
       pool: (x, head) => p.apply(maskedPoolings[head], { x, lengths, mask }, {}, {}, { label: head }).rows,
     })
+  },
+})
+
+export interface BertAddedProgram extends Omit<BertProgram, 'norms'> {
+  /** Number that is added to scores of excluded pairs. */
+  readonly maskValue: number
+  /** Number that is added to the denominator of the softmax. */
+  readonly softmaxEps: number
+}
+
+const { norms: _, ...postNorm } = config
+
+/** The same with FasterTransformer's arithmetic of masks: norms follow attention and inner network. */
+export const bertAdded = program('bert_added', {
+  dims,
+  config: { ...postNorm, maskValue: -10_000, softmaxEps: 1e-6 } as BertAddedProgram,
+  inputs: { ...inputs, mask: tensor('bool', 'b s s') },
+  build: (p, { mask, ...given }, { maskValue, softmaxEps, ...config }) => {
+    const { lengths } = given
+    const layer = addedLayers[config.activation]
+    return model(
+      p,
+      given,
+      { ...config, norms: 'post' },
+      {
+        layer: (x, weights, attrs) => p.apply(layer, { x, lengths, mask }, weights, { ...attrs, maskValue, softmaxEps }).hidden,
+        pool: (x, head) => p.apply(maskedPoolings[head], { x, lengths, mask }, {}, {}, { label: head }).rows,
+      },
+    )
   },
 })
 

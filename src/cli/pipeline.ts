@@ -7,7 +7,7 @@ import { usageError } from '../errors.js'
 import { bertLayers } from '../models/assembly/layer_graphs.js'
 import { readBertConfig } from '../models/encoder/config.js'
 import { type EmbedTexts, textEmbedder } from '../models/encoder/embed_texts.js'
-import { type Encoder, loadEncoder } from '../models/encoder/encoder_pipeline.js'
+import { type Encoder, type EncoderOptions, loadEncoder } from '../models/encoder/encoder_pipeline.js'
 import { readSentenceSettings, type SentenceSettings } from '../models/encoder/sentence_settings.js'
 import { expectOptions, type NamesOf } from '../models/parts/known_options.js'
 import { readScales } from '../quant/index.js'
@@ -30,7 +30,13 @@ export interface PipelineOptions {
   readonly signal?: AbortSignal | undefined
 }
 
-/** Names of these options. */
+/** Options of an encoder alone. */
+export interface EncoderPipelineOptions extends PipelineOptions {
+  /** FasterTransformer's arithmetic of masks; `ft-v2.1` is the default plan then. */
+  readonly masking?: EncoderOptions['masking']
+}
+
+/** Names of the options that every model has. */
 export const pipelineNames: NamesOf<PipelineOptions> = { device: true, dtype: true, plan: true, scales: true, signal: true }
 
 export interface Pipeline {
@@ -78,23 +84,24 @@ export function expectFolder(model: unknown): void {
  */
 export async function openPipeline(
   model: string,
-  options: PipelineOptions = {},
+  options: EncoderPipelineOptions = {},
   root: string = process.cwd(),
   opening: Omit<OpenOptions, 'root'> = {},
 ): Promise<Pipeline> {
-  expectOptions('openPipeline', pipelineNames, options)
+  expectOptions('openPipeline', { ...pipelineNames, masking: true }, options)
   expectFolder(model)
   const kernels = await openKernels(options.device, { ...opening, root, model })
   const { device } = kernels
   try {
-    const { dtype, signal } = options
-    const chosen = options.plan === undefined ? await encoderPlan(model, kernels, dtype) : undefined
-    const plan = options.plan ?? chosen?.name
+    const { dtype, signal, masking } = options
+    const chosen = options.plan === undefined && masking === undefined ? await encoderPlan(model, kernels, dtype) : undefined
+    const plan = options.plan ?? chosen?.name ?? 'ft-v2.1'
     const scales = options.scales === undefined ? undefined : await readScales(resolve(root, options.scales))
     const encoder = await loadEncoder(model, {
       ...kernels,
       ...(dtype === undefined ? {} : { dtype }),
-      ...(plan === undefined ? {} : { plan }),
+      plan,
+      masking,
       ...(scales === undefined ? {} : { scales }),
       signal,
     })

@@ -42,6 +42,9 @@ export interface RunVerbOptions extends GenerateVerbOptions, LlamaFlagOptions, T
   readonly pooling?: PoolingFlag | undefined
   /** True to normalise embeddings to unit length. */
   readonly normalize?: boolean | undefined
+  /** Number that is added to scores of removed pairs, and number that is added to the softmax's denominator, as in FasterTransformer. */
+  readonly maskValue?: number | undefined
+  readonly softmaxEps?: number | undefined
   /** A file with one case per line. */
   readonly cases?: string | undefined
   /** Prints a JSON line instead of the punctuated text, if `text` is given. */
@@ -93,10 +96,18 @@ function expectWholeTexts(cases: readonly Case[], { truncate }: RunVerbOptions):
   if (given !== undefined) throw usageError('run.option', `${given} applies to models that classify, and this one generates text`)
 }
 
-/** @throws usage `run.option` for options of embeddings without `--pooling`, or for a model without embeddings */
-function expectNoPooling({ pooling, normalize }: RunVerbOptions, why: string): void {
-  const given = pooling === undefined ? (normalize === undefined ? undefined : 'normalize') : 'pooling'
-  if (given !== undefined) throw usageError('run.option', `--${given} ${why}`)
+/** Options of encoders, and their flags. */
+const poolingNames = [['pooling', '--pooling'] as const, ['normalize', '--normalize'] as const]
+const maskingNames = [['maskValue', '--mask-value'] as const, ['softmaxEps', '--softmax-eps'] as const]
+
+/** @throws usage `run.option` for a given option, such as one of embeddings without `--pooling` */
+function expectNone(
+  options: RunVerbOptions,
+  names: readonly (readonly ['pooling' | 'normalize' | 'maskValue' | 'softmaxEps', string])[],
+  why: string,
+): void {
+  const given = names.find(([name]) => options[name] !== undefined)
+  if (given !== undefined) throw usageError('run.option', `${given[1]} ${why}`)
 }
 
 /** One line per case. @throws usage `run.case` for a pair of texts or a conversation */
@@ -135,7 +146,7 @@ export async function run(model: string, options: RunVerbOptions, context: CliCo
   const folder = resolve(context.root, model)
   expectFolder(folder)
   if (await continuesText(folder)) {
-    expectNoPooling(options, 'applies to encoders, and this model generates text')
+    expectNone(options, [...poolingNames, ...maskingNames], 'applies to encoders, and this model generates text')
     expectWholeTexts(cases, options)
     return continueTexts(folder, cases, options, context)
   }
@@ -143,15 +154,15 @@ export async function run(model: string, options: RunVerbOptions, context: CliCo
   const embeds = options.pooling !== undefined
   expectNoContinuing(generates || embeds ? { ...options, settings: undefined } : options)
   if (generates) {
-    expectNoPooling(options, 'applies to encoders, and this model generates text')
+    expectNone(options, [...poolingNames, ...maskingNames], 'applies to encoders, and this model generates text')
     expectWholeTexts(cases, options)
     return generateTexts(folder, cases, options, context)
   }
   expectNoGeneration(options)
-  if (!embeds) expectNoPooling(options, 'needs --pooling')
+  if (!embeds) expectNone(options, poolingNames, 'needs --pooling')
   const pipeline = await openPipeline(
     folder,
-    { ...named<PipelineOptions>(pipelineNames, options), signal: context.signal },
+    { ...named<PipelineOptions>(pipelineNames, options), ...maskingOf(options), signal: context.signal },
     context.root,
     openOptions(context),
   )
@@ -176,9 +187,16 @@ export async function run(model: string, options: RunVerbOptions, context: CliCo
   }
 }
 
+/** FasterTransformer's arithmetic of masks, if one of its numbers is given. */
+const maskingOf = ({ maskValue, softmaxEps }: Pick<RunVerbOptions, 'maskValue' | 'softmaxEps'>) =>
+  maskValue === undefined && softmaxEps === undefined
+    ? {}
+    : { masking: { ...(maskValue !== undefined && { maskValue }), ...(softmaxEps !== undefined && { softmaxEps }) } }
+
 /** @throws usage `run.option` for options that do not apply to a conversation, and for models without conversations */
 async function chat(model: string, options: RunVerbOptions, context: CliContext): Promise<void> {
-  const names = ['text', 'pair', 'cases', 'out', 'json', 'truncate', 'withPrompt', 'batch', 'pooling', 'normalize'] as const
+  const ofCases = ['text', 'pair', 'cases', 'out', 'json', 'truncate', 'withPrompt', 'batch'] as const
+  const names = [...ofCases, 'pooling', 'normalize', 'maskValue', 'softmaxEps'] as const
   const given = names.find((name) => options[name] !== undefined)
   if (given !== undefined) throw usageError('run.option', `--chat reads the standard input and does not combine with ${given}`)
   const path = resolve(context.root, model)
@@ -214,6 +232,8 @@ export const runCommand = (context: () => CliContext) =>
     .addOption(new Option('--dtype <dtype>', 'storage type of weights and activations').choices(dtypes))
     .option('--plan <name>', 'fusion plan; default: chosen by model, device and storage type')
     .option('--scales <file>', 'a file from `heddle calibrate` for the model, for quantised plans')
+    .option('--mask-value <x>', 'number that is added to scores of removed pairs, as in FasterTransformer: -10000', Number)
+    .option('--softmax-eps <x>', "number that is added to the softmax's denominator, as in FasterTransformer: 1e-6", Number)
     .option('--batch <count>', 'cases per batch', positive)
     .option('--out <file>', 'write the result to a file')
     .option('--json', 'print one JSON line per case')

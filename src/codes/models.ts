@@ -186,6 +186,8 @@ export const modelCodes = texts({
     'The number of rows of invariant runs is out of range. | It has to be equal for all runs, and the model limits it. | Give a number in the range of the message.',
   'run.mask':
     'An attention mask does not fit its case, or the request. | It has another length than the case, contains other values than 0 and 1, removes every token of a source or an embedding, or is given to a model without an encoder. | Give one number for each token, or a row of them for each: 1 keeps a key, 0 removes it.',
+  'run.masking':
+    'The arithmetic of masks does not fit. | A number is out of its range, or the norms of the model precede attention. | Give numbers in the range of the message, or leave them out.',
   'run.model':
     'There is no model folder at this path. | A wrong path, or the model was not downloaded. | Name a folder with config.json, model.safetensors and tokenizer.json.',
   'run.option':

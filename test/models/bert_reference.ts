@@ -36,6 +36,7 @@ export function encodedBy(
   tensors: ReadonlyMap<string, StoredTensor>,
   ids: readonly number[],
   mask: PairMask,
+  masking?: Masking,
 ): Rows {
   const values = valuesOf(tensors)
   const [words, places, types] = ['word', 'position', 'token_type'].map((table) =>
@@ -49,7 +50,8 @@ export function encodedBy(
     ),
   )
   let x = normOf(embedded, values('embeddings.LayerNorm.weight'), values('embeddings.LayerNorm.bias'), eps)
-  for (let i = 0; i < layers; i++) x = layerBy({ heads, eps }, (name) => values(`encoder.layer.${i}.${name}`), x, x, mask)
+  for (let i = 0; i < layers; i++)
+    x = layerBy({ heads, eps }, (name) => values(`encoder.layer.${i}.${name}`), x, x, mask, masking)
   return x
 }
 

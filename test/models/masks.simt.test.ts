@@ -93,6 +93,55 @@ describe.each(shapes)('a hundred random masks of up to $most tokens', ({ most, m
   })
 })
 
+describe("FasterTransformer's arithmetic", () => {
+  const model = randomBert({ num_hidden_layers: 2 })
+  const { layers, heads, eps } = model.config
+  const cases = [...randomCases(9).slice(0, 40), { inputIds: [4, 8, 15] }]
+  const wantedBy = (maskValue: number, softmaxEps: number): number[] =>
+    cases.flatMap((item) => {
+      const ids = item.inputIds
+      const pairs = 'attentionMask' in item ? pairsOf(item.attentionMask) : ids.map(() => ids.map(() => 1))
+      const masking = { masked: (score: number) => Math.fround(score + maskValue), eps: softmaxEps }
+      return encodedBy({ layers, heads, eps }, model.tensors, ids, pairs, masking).flat()
+    })
+  const bound = { absolute: modelTolerance('f32', layers).absolute, relative: 0 }
+
+  it.each(inTurn(['unfused', 'ft-v1', 'ft-v2.1']))('of a whole model under %s', async (plan) => {
+    const dir = await writeModel(model)
+    try {
+      for (const masking of [
+        { maskValue: -10_000, softmaxEps: 1e-6 },
+        { maskValue: -2.5, softmaxEps: 0.25 },
+      ]) {
+        const encoder = await load(dir, { plan, masking })
+        const found = rowsOf(await encoder.run(cases, { batch: 50 }))
+        const verdict = compare(found, wantedBy(masking.maskValue, masking.softmaxEps), bound)
+        expect(verdict.passed, verdict.summary).toBe(true)
+        // Other numbers give other states.
+        expect(compare(found, wantedBy(masking.maskValue, 0.5), bound).passed).toBe(false)
+        expect(compare(found, wantedBy(-4, masking.softmaxEps), bound).passed).toBe(false)
+        encoder.release()
+      }
+    } finally {
+      await rm(dir, { recursive: true })
+    }
+  })
+
+  it('is refused for numbers out of range, for other norms and under other plans', async () => {
+    const dir = await writeModel(model)
+    try {
+      await expect(load(dir, { masking: { maskValue: 1 } })).rejects.toMatchObject({
+        code: 'run.masking',
+        message: 'maskValue is 1, expected a number below 0 and at least -65504',
+      })
+      await expect(load(dir, { masking: { softmaxEps: -1 } })).rejects.toMatchObject({ code: 'run.masking' })
+      await expect(load(dir, { masking: {}, plan: 'best-encoder' })).rejects.toMatchObject({ code: 'plan.model' })
+    } finally {
+      await rm(dir, { recursive: true })
+    }
+  })
+})
+
 describe('16-bit storage', () => {
   it.each(inTurn(['f16', 'bf16'] as const))('%s masks alike', async (dtype) => {
     const model = randomBert({})

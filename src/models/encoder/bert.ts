@@ -3,7 +3,7 @@
  * are checked against the configuration here, before any of them reaches a device.
  */
 import { conversions } from '../../../specs/conversions.js'
-import { type BertProgram, bert, bertPairs } from '../../../specs/programs/bert.js'
+import { type BertProgram, bert, bertAdded, bertPairs } from '../../../specs/programs/bert.js'
 import { type Checkpoint, expectCount, findTensor, takeTensor, tokenRows } from '../../checkpoint/checkpoint.js'
 import type { FloatType } from '../../checkpoint/convert.js'
 import { usageError } from '../../errors.js'
@@ -74,6 +74,12 @@ function settingsUnder(config: BertConfig, top: Top) {
   return { layers, activation, norms, eps, scale: 1 / Math.sqrt(headDim), typed: tokenTypes > 0, pooling, ...top }
 }
 
+/** Arithmetic of FasterTransformer's masks: a number that is added to scores of removed pairs, and one to the denominator of the softmax. */
+export interface Masking {
+  readonly maskValue: number
+  readonly softmaxEps: number
+}
+
 const programUnder = (config: BertConfig, top: Top, decl: typeof bert | typeof bertPairs = bert): Program =>
   decl.of(settingsUnder(config, top))
 
@@ -82,6 +88,19 @@ export const bertSettings = (config: BertConfig, pooler: boolean) => settingsUnd
 
 /** Program of a configuration, with the head of its task. */
 export const programOf = (config: BertConfig, pooler: boolean): Program => programUnder(config, usualTop(config, pooler))
+
+/** The program with FasterTransformer's arithmetic. @throws usage `run.masking` for a model whose norms precede attention */
+function addedProgram(config: BertConfig, top: Top, masking: Masking): Program {
+  const { norms, ...settings } = settingsUnder(config, top)
+  if (norms === 'post') return bertAdded.of({ ...settings, ...masking })
+  throw usageError(
+    'run.masking',
+    `FasterTransformer's arithmetic of masks is that of layers with norms after attention, not of ${config.family}`,
+    {
+      hint: 'omit maskValue and softmaxEps',
+    },
+  )
+}
 
 /** The same program with an attention mask over pairs of tokens. */
 export const pairProgramOf = (config: BertConfig, pooler: boolean): Program =>
@@ -160,17 +179,34 @@ export interface Assembly extends WiredProgram {
 export const assembleBert = (config: BertConfig, plan: ModelPlan, hasPooler: boolean, scales?: LayerScales): Assembly =>
   assembled(programOf(config, hasPooler), config, plan, scales)
 
-/** The same model with an attention mask over pairs of tokens. @throws like `assembleBert` */
-export const assemblePairs = (config: BertConfig, plan: ModelPlan, hasPooler: boolean, scales?: LayerScales): Assembly =>
-  assembled(pairProgramOf(config, hasPooler), config, plan, scales)
+/** The same model with an attention mask over pairs of tokens. @throws like `assembleBert`; usage `run.masking` */
+export const assemblePairs = (
+  config: BertConfig,
+  plan: ModelPlan,
+  hasPooler: boolean,
+  scales?: LayerScales,
+  masking?: Masking,
+): Assembly =>
+  assembled(
+    masking === undefined ? pairProgramOf(config, hasPooler) : addedProgram(config, usualTop(config, hasPooler), masking),
+    config,
+    plan,
+    scales,
+  )
 
 /** A model's layers under a plan, without its task's head, pooled to one row per sequence: `embeddings`. @param masked: with a mask over pairs. @throws like `assembleBert` */
 export const assemblePooled = (
   config: BertConfig,
   plan: ModelPlan,
-  { masked = false, ...pooling }: Pooling & { readonly masked?: boolean },
+  { masked = false, masking, ...pooling }: Pooling & { readonly masked?: boolean; readonly masking?: Masking | undefined },
   scales?: LayerScales,
-): Assembly => assembled(programUnder(config, pooling, masked ? bertPairs : bert), config, plan, scales)
+): Assembly =>
+  assembled(
+    masking === undefined ? programUnder(config, pooling, masked ? bertPairs : bert) : addedProgram(config, pooling, masking),
+    config,
+    plan,
+    scales,
+  )
 
 function assembled(program: Program, config: BertConfig, plan: ModelPlan, scales: LayerScales | undefined): Assembly {
   const { layers } = config

@@ -5,7 +5,7 @@ import { usageError } from '../../errors.js'
 import type { ModelPlan } from '../../program/index.js'
 import { expectPlanTypes } from '../../runtime/plan_types.js'
 import { hasPairs, type MaskedCase } from '../parts/masks.js'
-import { type Assembly, assemblePairs, assemblePooled, type LayerScales, type Pooling } from './bert.js'
+import { type Assembly, assemblePairs, assemblePooled, type LayerScales, type Masking, type Pooling } from './bert.js'
 import type { BertConfig } from './config.js'
 
 /** Pooling methods of a sequence's token rows. */
@@ -39,26 +39,28 @@ interface FormSettings {
   readonly scales: LayerScales | undefined
   readonly dtype: FloatType
   readonly manifest: Manifest
+  /** FasterTransformer's arithmetic of masks, which every run then uses. */
+  readonly masking: Masking | undefined
 }
 
-export function formsOf({ config, plan, withPooler, scales, dtype, manifest }: FormSettings, assembly: Assembly): Forms {
+export function formsOf({ config, plan, withPooler, scales, dtype, manifest, masking }: FormSettings, assembly: Assembly): Forms {
   const plain: Form = [assembly, '']
   const pooled = new Map<string, Assembly>()
   const expectTypes = ({ applications }: Assembly): void => expectPlanTypes(plan.name, applications, { T: dtype }, manifest)
   let paired: Assembly | undefined
   const pairs = (): Form => {
-    paired ??= assemblePairs(config, plan, withPooler, scales)
+    paired ??= assemblePairs(config, plan, withPooler, scales, masking)
     expectTypes(paired)
     return [paired, 'pairs ']
   }
   return {
     plain,
     pairs,
-    of: (batch) => (hasPairs(batch) ? pairs() : plain),
+    of: (batch) => (masking !== undefined || hasPairs(batch) ? pairs() : plain),
     pooled(pooling, batch) {
-      const masked = hasPairs(batch)
+      const masked = masking !== undefined || hasPairs(batch)
       const name = `${masked ? 'pairs ' : ''}${nameOf(pooling)}`
-      const known = pooled.get(name) ?? assemblePooled(config, plan, { ...pooling, masked }, scales)
+      const known = pooled.get(name) ?? assemblePooled(config, plan, { ...pooling, masked, masking }, scales)
       pooled.set(name, known)
       if (masked) expectTypes(known)
       return [known, name]

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { layouts } from '../../../specs/index.js'
 import { openModelCheckpoint } from '../../checkpoint/checkpoint.js'
 import { expectFloatType } from '../../checkpoint/convert.js'
+import { usageError } from '../../errors.js'
 import { defaultPlan, findPlan } from '../../program/plans.js'
 import { expectModel, type Scales } from '../../quant/scales.js'
 import { expectPlanTypes } from '../../runtime/plan_types.js'
@@ -18,7 +19,7 @@ import { type BatchOptions, batchNames, type LoadedModel, type ModelOptions } fr
 import { runQueue } from '../parts/run_queue.js'
 import { checkCases, type TokenCase } from '../parts/token_cases.js'
 import type { BatchShape } from '../parts/token_rows.js'
-import { assembleBert, bertWeights, embeddingNames, hasPooler, weightMaxima } from './bert.js'
+import { assembleBert, assemblePairs, bertWeights, embeddingNames, hasPooler, type Masking, weightMaxima } from './bert.js'
 import { bertIdentity } from './calibration.js'
 import { type BertConfig, readBertConfig } from './config.js'
 import { formsOf, type PoolingOptions, poolingOf } from './encoder_forms.js'
@@ -28,6 +29,11 @@ import { type EncoderResult, embeddingOf, unpackOutputs } from './encoder_result
 export interface EncoderOptions extends ModelOptions {
   /** Scales of this model, needed by a quantised plan. */
   readonly scales?: Scales
+  /**
+   * FasterTransformer's arithmetic of masks, under `unfused` and the `ft-*` plans: `maskValue`, -10000 by default, is added to scores of
+   * removed pairs, and `softmaxEps`, 1e-6 by default, to the denominator of the softmax. Undefined for that of Hugging Face.
+   */
+  readonly masking?: Partial<Masking> | undefined
   /** Padded lengths are rounded up to a multiple of this, so that fewer programs are built. 8 by default. */
   readonly seqStep?: number
   /** Number of cached programs. 16 by default. */
@@ -61,7 +67,7 @@ export interface Encoder extends LoadedModel<BertConfig> {
 /**
  * Loads a BERT model folder: `config.json`, and `model.safetensors` or its shards, which are streamed through host memory.
  * @throws finding `weights.value`; usage `config.*`, `safetensors.*`, `checkpoint.*`, `weights.*`, `plan.unknown`, `plan.dtype`, `run.dtype`,
- * `run.scales`, `scales.model`; environment `device.int8`; what the device rejects with
+ * `run.scales`, `run.masking`, `scales.model`; environment `device.int8`; what the device rejects with
  */
 export async function loadEncoder(dir: string, options: EncoderOptions): Promise<Encoder> {
   const { device, library, manifest, dtype = 'f32', seqStep = 8, maxPrograms = 16, scales, signal } = options
@@ -73,14 +79,18 @@ export async function loadEncoder(dir: string, options: EncoderOptions): Promise
   const exact = dtype === 'f32' ? weights : scales === undefined ? {} : bertWeights(config, file, 'f32')
   if (scales !== undefined) expectModel(scales, await bertIdentity(config, exact, signal), 'scales')
   const withPooler = hasPooler(config, weights)
-  const assembly = assembleBert(config, plan, withPooler, scales?.layers)
+  const masking = options.masking === undefined ? undefined : maskingOf(options.masking)
+  const assembly =
+    masking === undefined
+      ? assembleBert(config, plan, withPooler, scales?.layers)
+      : assemblePairs(config, plan, withPooler, scales?.layers, masking)
   if (multipliesInt8(assembly)) expectInt8(device.info(), plan.name)
   expectPlanTypes(plan.name, assembly.applications, { T: dtype }, manifest)
   const maxima = weightMaxima(config, scales?.weights)
   const prepared = prepareWeights(assembly.applications, weights, layouts, exact, { maxima })
   const session = await openSession({ device, library, manifest, layouts, weights: prepared }, signal)
   const programs = encoderPrograms({ config, dtype, session, seqStep, maxPrograms, captures: device.info().kind === 'cuda' })
-  const forms = formsOf({ config, plan, withPooler, scales: scales?.layers, dtype, manifest }, assembly)
+  const forms = formsOf({ config, plan, withPooler, scales: scales?.layers, dtype, manifest, masking }, assembly)
   const batches: Batches = { config, nextRun: runQueue() }
   return {
     config,
@@ -113,6 +123,15 @@ export async function loadEncoder(dir: string, options: EncoderOptions): Promise
       session.release()
     },
   }
+}
+
+/** @throws usage `run.masking` for a mask value that is not below 0, or an epsilon below 0 */
+function maskingOf({ maskValue = -10_000, softmaxEps = 1e-6 }: Partial<Masking>): Masking {
+  const refuse = (name: string, value: number, expected: string): Error =>
+    usageError('run.masking', `${name} is ${value}, expected a number ${expected}`)
+  if (!(maskValue < 0 && maskValue >= -65_504)) throw refuse('maskValue', maskValue, 'below 0 and at least -65504')
+  if (!(softmaxEps >= 0 && softmaxEps < 1)) throw refuse('softmaxEps', softmaxEps, 'from 0 to below 1')
+  return { maskValue, softmaxEps }
 }
 
 interface Batches {
