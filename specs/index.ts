@@ -38,6 +38,7 @@ import {
 import {
   greedyPartsStep,
   greedyStep,
+  keepBeamLosses,
   keepLosses,
   sampleNarrowedStep,
   samplePartsStep,
@@ -53,6 +54,7 @@ import { addPosition } from './ops/add_position.js'
 import { appendStep } from './ops/append_step.js'
 import { argmaxRow } from './ops/argmax.js'
 import { beamCandidates } from './ops/beam_candidates.js'
+import { beamLoss } from './ops/beam_loss.js'
 import { beamRank } from './ops/beam_rank.js'
 import { beamSelect } from './ops/beam_select.js'
 import { beamSelectDiverse } from './ops/beam_select_diverse.js'
@@ -147,6 +149,7 @@ export const ops: Readonly<Record<string, Op>> = byName<Op>([
   beamCandidates,
   beamHeads,
   beamHeadsInt8,
+  beamLoss,
   beamRank,
   beamSelect,
   beamSelectDiverse,
@@ -260,6 +263,7 @@ export const graphs: Readonly<Record<string, GraphDecl>> = byName<GraphDecl>([
   keepBeamSeen,
   keepBeamText,
   keepBeamTokens,
+  keepBeamLosses,
   keepLosses,
   keepSeen,
   keepText,

@@ -28,15 +28,34 @@ double value_of(Attribute attribute, const Request& request) {
 }
 
 // The weights of one program, out of those of all.
-std::vector<heddle_weight> own(const Model& model, const heddle_weight* weights, uint32_t count) {
+std::vector<heddle_weight> own(const Model& model, const std::vector<heddle_weight>& weights) {
   std::vector<heddle_weight> found;
-  std::copy_if(weights, weights + count, std::back_inserter(found), [&](const heddle_weight& weight) { return has_weight(model, weight.name); });
+  std::copy_if(weights.begin(), weights.end(), std::back_inserter(found), [&](const heddle_weight& weight) { return has_weight(model, weight.name); });
   return found;
+}
+
+bool is_long_table(const Family& family, const char* name) {
+  const auto is = [&](const LongTable& table) { return std::strcmp(table.of_long, name) == 0; };
+  return std::any_of(family.long_tables.begin(), family.long_tables.end(), is);
 }
 
 bool known(const Family& family, const char* name) {
   const auto has = [&](const Stepper& stepper) { return has_weight(stepper.model(), name); };
-  return has_weight(family.reader.model(), name) || std::any_of(family.steppers.begin(), family.steppers.end(), has);
+  return has_weight(family.reader.model(), name) || std::any_of(family.steppers.begin(), family.steppers.end(), has) || is_long_table(family, name);
+}
+
+// The weights of long texts, by the names that programs have for those of short texts.
+std::vector<heddle_weight> of_long_texts(const Family& family, const std::vector<heddle_weight>& weights) {
+  std::vector<heddle_weight> found;
+  for (heddle_weight weight : weights) {
+    bool kept = true;
+    for (const LongTable& table : family.long_tables) {
+      if (std::strcmp(table.of_short, weight.name) == 0) kept = false;
+      if (std::strcmp(table.of_long, weight.name) == 0) weight.name = table.of_short;
+    }
+    if (kept) found.push_back(weight);
+  }
+  return found;
 }
 
 int32_t state_of(const Model& model, const char* name) {
@@ -71,20 +90,28 @@ int32_t Generator::create(const Family& family, const heddle_weight* weights, ui
     int32_t status = Backend::open(&backend, error);
     if (status != HEDDLE_OK) return status;
     made->backend_ = std::move(backend);
-    const auto open = [&](const Model& model, std::unique_ptr<Program>& program) {
-      const std::vector<heddle_weight> given = own(model, weights, count);
-      Program* opened = nullptr;
-      status = Program::create(model, made->backend_, given.data(), static_cast<uint32_t>(given.size()), &opened, error);
-      program.reset(opened);
-      return status;
-    };
-    if (open(family.reader.model(), made->reader_) != HEDDLE_OK) return status;
-    for (const Stepper& stepper : family.steppers) {
-      if (open(stepper.model(), made->steppers_.emplace_back()) != HEDDLE_OK) return status;
-    }
+    const std::vector<heddle_weight> given(weights, weights + count);
+    status = made->open(given, made->short_, error);
+    if (status == HEDDLE_OK && family.short_positions > 0) status = made->open(of_long_texts(family, given), made->long_, error);
+    if (status != HEDDLE_OK) return status;
     *generator = made.release();
     return HEDDLE_OK;
   });
+}
+
+int32_t Generator::open(const std::vector<heddle_weight>& weights, Programs& programs, heddle_error* error) {
+  const auto opened = [&](const Model& model, std::unique_ptr<Program>& program) {
+    const std::vector<heddle_weight> given = own(model, weights);
+    Program* made = nullptr;
+    const int32_t status = Program::create(model, backend_, given.data(), static_cast<uint32_t>(given.size()), &made, error);
+    program.reset(made);
+    return status;
+  };
+  int32_t status = opened(family_.reader.model(), programs.reader);
+  for (const Stepper& stepper : family_.steppers) {
+    if (status == HEDDLE_OK) status = opened(stepper.model(), programs.steppers.emplace_back());
+  }
+  return status;
 }
 
 Generator::~Generator() {
@@ -100,10 +127,12 @@ int32_t Generator::begin(const heddle_prompts* prompts, const heddle_generation*
     int32_t status = check(family_, *prompts, *options, request_, error);
     if (status != HEDDLE_OK) return status;
     sizes_ = sizes_of(family_, request_);
+    const Programs& programs = request_.is_long ? long_ : short_;
+    reader_ = programs.reader.get();
     for (size_t i = 0; i < family_.steppers.size(); ++i) {
       if (family_.steppers[i].way != request_.way) continue;
       stepper_ = &family_.steppers[i];
-      program_ = steppers_[i].get();
+      program_ = programs.steppers[i].get();
     }
     status = prepare(stream, error);
     if (status == HEDDLE_OK) status = read(stream, error);
@@ -229,6 +258,11 @@ int32_t Generator::collect(const heddle_texts* texts, void* stream, heddle_error
     if (status == HEDDLE_OK && from.pool_steps >= 0) status = fetch(from.pool_steps, 0, rows, results.pool_steps, stream, error);
     if (status == HEDDLE_OK && from.pool_rows >= 0) status = fetch(from.pool_rows, 0, rows, results.pool_rows, stream, error);
     if (status == HEDDLE_OK && from.pool_words >= 0) status = fetch(from.pool_words, 0, rows, results.pool_words, stream, error);
+    if (texts->token_log_probabilities != nullptr) {
+      if (from.losses < 0)
+        return refuse(error, HEDDLE_OPTION, "%s keeps no log-probabilities of tokens: export it with \"logprobs\": true in its config", family_.name);
+      if (status == HEDDLE_OK) status = fetch(from.losses, 0, results.steps * rows, results.losses, stream, error);
+    }
     return status == HEDDLE_OK ? write_texts(request_, results, *texts, error) : status;
   });
 }

@@ -62,7 +62,7 @@ enum class Way { greedy, sample, sample_narrowed, sample_top, beams, beams_diver
 
 // States that results are read from; -1 if a program has none.
 struct ResultStates {
-  int32_t step, finished, history, parents, cumulative, pool_scores, pool_steps, pool_rows, pool_words;
+  int32_t step, finished, history, parents, cumulative, pool_scores, pool_steps, pool_rows, pool_words, losses;
 };
 
 // A program of one step.
@@ -82,6 +82,11 @@ struct Reader {
   std::vector<Input> inputs;
 };
 
+// A weight of short texts, and that of long texts in its place.
+struct LongTable {
+  const char *of_short, *of_long;
+};
+
 struct Family {
   const char* name;
   bool sources;  // sources are read whole, and texts are generated anew; false: prompts are continued
@@ -90,6 +95,9 @@ struct Family {
   uint32_t most_top_k, most_beams, most_candidates;
   Reader reader;
   std::vector<Stepper> steppers;
+  // Texts beyond these positions use other tables of the rotation; 0: all use the same.
+  int32_t short_positions;
+  std::vector<LongTable> long_tables;
 };
 
 // A checked generation: the caller's options with defaults filled in.
@@ -105,6 +113,7 @@ struct Request {
   std::vector<uint64_t> seeds;
   std::vector<int32_t> ends;
   std::vector<std::vector<int32_t>> prompts;
+  bool is_long = false;  // its texts use the tables of long texts
 };
 
 // @returns HEDDLE_OK, or a status with the reason why the prompts or the options are refused
@@ -137,6 +146,7 @@ struct StepResults {
   bool whole = false;  // all steps were taken, or every row has ended
   std::vector<int32_t> history, parents, pool_steps, pool_rows, pool_words;
   std::vector<float> cumulative, pool_scores;
+  std::vector<float> losses;  // of the words of the history, if they are asked for
 };
 
 int32_t write_texts(const Request& request, const StepResults& results, const heddle_texts& texts, heddle_error* error);
@@ -171,11 +181,17 @@ class Generator {
 
   const Family& family_;
   std::shared_ptr<Backend> backend_;
-  std::unique_ptr<Program> reader_;
-  std::vector<std::unique_ptr<Program>> steppers_;
+  // The programs over the weights of texts of one range.
+  struct Programs {
+    std::unique_ptr<Program> reader;
+    std::vector<std::unique_ptr<Program>> steppers;
+  };
+  int32_t open(const std::vector<heddle_weight>& weights, Programs& programs, heddle_error* error);
+  Programs short_, long_;
   // Of the current generation.
   const Stepper* stepper_ = nullptr;
   Program* program_ = nullptr;
+  Program* reader_ = nullptr;
   Request request_;
   Sizes sizes_;
   std::vector<int64_t> dims_;

@@ -13,6 +13,7 @@ namespace {
 
 struct Text {
   std::vector<int32_t> ids;
+  std::vector<size_t> path;  // the row of each id
   bool ended = false;
   float log_probability = std::numeric_limits<float>::quiet_NaN(), score = std::numeric_limits<float>::quiet_NaN();
 };
@@ -30,13 +31,26 @@ int32_t cut(const Request& request, size_t prompt, Text& text, heddle_error* err
   return HEDDLE_OK;
 }
 
-// Words on the path to a row after some steps.
-int32_t trace(const Request& request, const StepResults& results, uint32_t steps, size_t row, std::vector<int32_t>& text, heddle_error* error) {
+// Words on the path to a row after some steps, and that path.
+int32_t trace(const Request& request, const StepResults& results, uint32_t steps, size_t row, Text& text, heddle_error* error) {
   const auto rows = static_cast<uint32_t>(request.prompts.size() * request.width);
-  text.resize(steps);
+  text.ids.resize(steps);
+  text.path.resize(steps);
   const auto last = static_cast<uint32_t>(row);
-  if (heddle_trace_row(results.history.data(), results.parents.data(), steps, rows, request.width, last, text.data()) == 0) return HEDDLE_OK;
+  if (heddle_trace_row(results.history.data(), results.parents.data(), steps, rows, request.width, last, text.ids.data()) == 0) {
+    size_t at = row;
+    for (size_t step = steps; step-- > 0; at = static_cast<size_t>(results.parents[step * rows + at])) text.path[step] = at;
+    return HEDDLE_OK;
+  }
   return refuse(error, HEDDLE_NUMBERS, "beam %zu of prompt %zu continues a beam of another prompt", row % request.width, row / request.width);
+}
+
+// The row that a step gave to a word after a row. It has none for an end id, which leaves the beams.
+size_t row_of(const StepResults& results, size_t rows, size_t step, int32_t parent, int32_t word) {
+  size_t row = 0;
+  const size_t first = step * rows;
+  while (row < rows && (results.parents[first + row] != parent || results.history[first + row] != word)) ++row;
+  return row;
 }
 
 int32_t unfinite(heddle_error* error, size_t prompt, uint32_t beam) {
@@ -48,7 +62,7 @@ int32_t plain_beams(const Request& request, const StepResults& results, std::vec
     for (uint32_t beam = 0; beam < request.returned; ++beam) {
       const size_t row = prompt * request.width + beam;
       Text text;
-      const int32_t status = trace(request, results, results.steps, row, text.ids, error);
+      const int32_t status = trace(request, results, results.steps, row, text, error);
       if (status != HEDDLE_OK) return status;
       text.score = text.log_probability = results.cumulative[row];
       if (!std::isfinite(text.score)) return unfinite(error, prompt, beam);
@@ -73,9 +87,10 @@ int32_t pooled_beams(const Request& request, const StepResults& results, std::ve
         found.push_back(std::move(text));
         continue;
       }
-      const int32_t status = trace(request, results, static_cast<uint32_t>(step), static_cast<size_t>(row), text.ids, error);
+      const int32_t status = trace(request, results, static_cast<uint32_t>(step), static_cast<size_t>(row), text, error);
       if (status != HEDDLE_OK) return status;
       text.ids.push_back(results.pool_words[at]);
+      text.path.push_back(row_of(results, rows, static_cast<size_t>(step), row, results.pool_words[at]));
       text.score = results.pool_scores[at];
       if (!std::isfinite(text.score)) return unfinite(error, prompt, beam);
       text.log_probability = static_cast<float>(static_cast<double>(text.score) * std::pow(step + 1.0, static_cast<double>(request.length_penalty)));
@@ -92,11 +107,21 @@ int32_t followed(const Request& request, const StepResults& results, std::vector
   for (size_t row = 0; row < rows; ++row) {
     Text text;
     for (uint32_t step = 0; step < results.steps; ++step) text.ids.push_back(results.history[step * rows + row]);
+    text.path.assign(results.steps, row);
     const int32_t wrong = cut(request, row, text, error);
     if (wrong != HEDDLE_OK) return wrong;
     found.push_back(std::move(text));
   }
   return HEDDLE_OK;
+}
+
+// Log-probabilities of the ids of a text; NaN after them.
+void write_log_probabilities(const Request& request, const StepResults& results, const Text& text, float* to, uint32_t room) {
+  const size_t rows = request.prompts.size() * request.width;
+  for (size_t step = 0; step < room; ++step) {
+    const bool has = step < text.ids.size() && text.path[step] < rows;
+    to[step] = has ? -results.losses[step * rows + text.path[step]] : std::numeric_limits<float>::quiet_NaN();
+  }
 }
 
 }  // namespace
@@ -119,6 +144,7 @@ int32_t write_texts(const Request& request, const StepResults& results, const he
     if (texts.finishes != nullptr) texts.finishes[i] = text.ended ? HEDDLE_END : text.ids.size() == request.steps ? HEDDLE_LIMIT : HEDDLE_STOPPED;
     if (texts.log_probabilities != nullptr) texts.log_probabilities[i] = text.log_probability;
     if (texts.scores != nullptr) texts.scores[i] = text.score;
+    if (texts.token_log_probabilities != nullptr) write_log_probabilities(request, results, text, texts.token_log_probabilities + i * texts.room, texts.room);
   }
   return HEDDLE_OK;
 }

@@ -4,6 +4,7 @@
  */
 import { graph, tensor } from 'heddle'
 import { beamCandidates } from '../ops/beam_candidates.js'
+import { beamLoss } from '../ops/beam_loss.js'
 import { recordNumbers } from '../ops/record.js'
 import { peaks } from '../ops/row_parts.js'
 import { greedy, greedyOfPeaks, sample } from '../ops/sample.js'
@@ -86,6 +87,23 @@ export const sampleTopStep = graph('sample_top_step', {
     const few = { values: g.view(values, 'r p*k'), ids }
     const { words, finishedAfter } = g.apply(sampleCandidates, { ...few, ...inputs, count: topK })
     return { nodes: { candidates: values, chosen: words }, outputs: { words, finished: finishedAfter } }
+  },
+})
+
+/** Update after a choice of beams: the negative log-likelihood of each row's token, by the model's own logits of the row that it continues. */
+export const keepBeamLosses = graph('keep_beam_losses', {
+  inputs: {
+    logits: tensor('f32', 'r v'),
+    words: tensor('i32', 'r'),
+    chosenParents: tensor('i32', 'r'),
+    step: tensor('i32', 'o'),
+    losses: tensor('f32', 's r'),
+  },
+  weights: {},
+  build: (g, { logits, words, chosenParents, step, losses }) => {
+    const lost = g.apply(beamLoss, { logits, words, parents: chosenParents }).y
+    const recorded = g.apply(recordNumbers, { history: losses, x: lost, step }).y
+    return { nodes: { lost, recorded }, outputs: { losses: recorded } }
   },
 })
 

@@ -5,6 +5,7 @@
  */
 import { abs, idiv, max, maximum, op, row, tensor } from 'heddle'
 import { toInt8 } from 'heddle/std'
+import { splitHeads } from '../layouts/split_heads.js'
 
 const floats = ['f32', 'f16', 'bf16'] as const
 const caches = { cache: tensor('i8', 'r g u d'), steps: tensor('f32', 'r g u') } as const
@@ -98,7 +99,7 @@ export const repeatHeadsInt8 = op('repeat_heads_int8', {
   dims: ['r', 'u', 'g', 'h', 'd'],
   types: { T: floats },
   inputs: caches,
-  outputs: { y: tensor('T', 'r u h d') },
+  outputs: { y: tensor('T', 'r u h d', splitHeads) },
   facts: { h: '3*g', steps: { scales: 'cache' } },
   body:
     ({ cache, steps }, { g: shared, h: heads }) =>
@@ -113,7 +114,7 @@ export const pastHeadsInt8 = op('past_heads_int8', {
   dims: ['r', 'b', 'u', 'g', 'h', 'd'],
   types: { T: floats },
   inputs: { ...caches, slots: tensor('i32', 'b') },
-  outputs: { y: tensor('T', 'b u h d') },
+  outputs: { y: tensor('T', 'b u h d', splitHeads) },
   facts: { slots: { index: 'r' }, h: '3*g', steps: { scales: 'cache' } },
   body:
     ({ cache, steps, slots }, { g: shared, h: heads }) =>
@@ -128,7 +129,7 @@ export const beamHeadsInt8 = op('beam_heads_int8', {
   dims: ['r', 'u', 'g', 'h', 'd'],
   types: { T: floats },
   inputs: { ...caches, beams: tensor('i32', 'r u') },
-  outputs: { y: tensor('T', 'r u h d') },
+  outputs: { y: tensor('T', 'r u h d', splitHeads) },
   facts: { beams: { index: 'r' }, h: '3*g', steps: { scales: 'cache' } },
   body:
     ({ cache, steps, beams }, { g: shared, h: heads }) =>

@@ -8,6 +8,7 @@
 import { type Programming, type ProgramResult, type ProgramTensor, program, tensor } from 'heddle'
 import { beamStep, beamStepDiverse, beamStepHf } from '../graphs/beam.js'
 import { keepBeamTokens, llamaHead, llamaWords } from '../graphs/llama_ends.js'
+import { keepBeamLosses } from '../graphs/sampling.js'
 import { cacheStates, type LlamaProgram, llamaConfig, llamaSizes, llamaStack } from './llama.js'
 import { keptWords, noProcessors, type Processors, processedBeams, processorStates } from './processors.js'
 import { at, pick, type Values } from './values.js'
@@ -26,11 +27,13 @@ export interface LlamaBeamsProgram extends LlamaProgram {
   readonly rule: Rule
   /** Logits processors. */
   readonly processors: Processors
+  /** Keeps the loss of each token. */
+  readonly losses: boolean
 }
 
 const config: LlamaBeamsProgram = {
   ...{ ...llamaConfig, steps: 1, maxSteps: 128 },
-  ...{ rule: { kind: 'plain', diversityRate: 0 }, processors: noProcessors },
+  ...{ rule: { kind: 'plain', diversityRate: 0 }, processors: noProcessors, losses: false },
 }
 
 const rows = tensor('i32', 'b*w')
@@ -57,6 +60,7 @@ function states(p: Programming, settings: LlamaBeamsProgram) {
   if (rule.kind === 'hf') for (const [name, decl] of Object.entries(pool)) carried[name] = p.state(name, decl)
   carried.history = p.state('history', tensor('i32', 's b*w'))
   carried.parents = p.state('parents', tensor('i32', 's b*w'))
+  if (settings.losses) carried.losses = p.state('losses', tensor('f32', 's b*w'))
   const dims = { rows: 'b*w', places: 'u', banned: 'x', forced: 'y', counted: true } as const
   const changing = processorStates(p, settings.processors, dims)
   Object.assign(carried, changing.carried)
@@ -94,7 +98,11 @@ function choose(p: Programming, now: Values, fixed: Values, given: ProgramResult
     chosenParents: parents,
   }
   const kept = keptWords(p, now, { words: after.words, parents }, { processors, counted: true })
-  return { ...after, ...kept, ...p.apply(keepBeamTokens, before, {}, { maxSteps }, { label: 'keep' }) }
+  const lost = { logits: given, ...pick(before, ['words', 'chosenParents', 'step']) }
+  const losses = settings.losses
+    ? p.apply(keepBeamLosses, { ...lost, losses: at(now, 'losses') }, {}, {}, { label: 'losses' })
+    : {}
+  return { ...after, ...kept, ...losses, ...p.apply(keepBeamTokens, before, {}, { maxSteps }, { label: 'keep' }) }
 }
 
 export const llamaBeams = program('llama_beams', {

@@ -7,7 +7,7 @@ import { type Programming, type ProgramResult, type ProgramTensor, program, tens
 import { beamStep, beamStepDiverse, beamStepHf } from '../graphs/beam.js'
 import { biasedLanguageModelHead, decoderNorm, embedStep, keepBeams, keepWords, languageModelHead } from '../graphs/decoder.js'
 import { decoderLayers } from '../graphs/decoder_layer.js'
-import { greedyStep, keepLosses, sampleStep, sampleTopStep } from '../graphs/sampling.js'
+import { greedyStep, keepBeamLosses, keepLosses, sampleStep, sampleTopStep } from '../graphs/sampling.js'
 import { splitHeads } from '../layouts/split_heads.js'
 import { keptWords, noProcessors, type Processors, processed, processedBeams, processorStates } from './processors.js'
 import { memoryStates } from './seq2seq_encoder.js'
@@ -35,7 +35,7 @@ export interface Seq2seqDecoderProgram {
   readonly choice: Choice
   /** Logits processors. */
   readonly processors: Processors
-  /** Keeps the loss of each token, if they are not chosen by beams. */
+  /** Keeps the loss of each token. */
   readonly losses: boolean
 }
 
@@ -134,7 +134,11 @@ function choose(p: Programming, now: Values, fixed: Values, given: ProgramResult
         : p.apply(beamStepHf, { ...inputs, ...pooled }, {}, { ...rule(choice), normalised }, label)
     const before = { ...pick(now, ['step', 'history', 'parents', 'beams']), words: chosen.words, chosenParents: parents }
     const kept = keptWords(p, now, { words: chosen.words, parents }, { processors, counted })
-    return { ...chosen, ...kept, ...p.apply(keepBeams, before, {}, {}, { label: 'keep' }) }
+    const lost = { logits: given, ...pick(before, ['words', 'chosenParents', 'step']) }
+    const losses = settings.losses
+      ? p.apply(keepBeamLosses, { ...lost, losses: at(now, 'losses') }, {}, {}, { label: 'losses' })
+      : {}
+    return { ...chosen, ...kept, ...losses, ...p.apply(keepBeams, before, {}, {}, { label: 'keep' }) }
   }
   const logits = processed(p, given, values, processors)
   const inputs = { logits, ...common, limit: at(fixed, 'limit') }

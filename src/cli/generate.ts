@@ -42,7 +42,11 @@ export async function generatesText(folder: string): Promise<boolean> {
 
 /** Hypotheses as they appear in a JSON line. */
 export const beamsShown = (beams: readonly Hypothesis[]) =>
-  beams.map(({ ids, cumLogProb }) => ({ ids, cumLogProb: Number(cumLogProb.toPrecision(7)) }))
+  beams.map(({ ids, logprobs, cumLogProb }) => ({
+    ids,
+    ...logprobsShown(logprobs),
+    cumLogProb: Number(cumLogProb.toPrecision(7)),
+  }))
 
 /** Log-probabilities as they appear in a JSON line. */
 export const logprobsShown = (logprobs: readonly number[] | undefined) =>

@@ -104,8 +104,7 @@ export const modelCodes = texts({
     'The forced last token of texts is invalid. | It is not an id of the vocabulary, or a list is empty. | Give an id of the model, or a list of ids.',
   'generate.lengthPenalty':
     'The length penalty is out of range. | A length to this power would overflow float32. | Give a number in the range of the message.',
-  'generate.logprobs':
-    'Log-probabilities of tokens are not available. | The option is not a boolean, or beams are requested, which have sums. | Leave out beams, or read their cumLogProb.',
+  'generate.logprobs': 'The option for log-probabilities of tokens is invalid. | It is not a boolean. | Give true or false.',
   'generate.maxNewTokens':
     'The number of new tokens is out of range. | It is not an integer, or more than the positions of the model. | Give a number in the range of the message.',
   'generate.minNewTokens':

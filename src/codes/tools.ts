@@ -119,7 +119,7 @@ export const toolCodes = texts({
     'This program cannot be exported with a model folder. | Only programs of shipped models have one. | Leave --model out, or export one that the hint lists.',
   'export.name': 'Two things get one name in C. | Their names differ only in signs. | Rename one of them.',
   'export.rotation':
-    'A longrope model changes its tables with the length, and an export has one table. | The model rotates long texts differently. | Run it by heddle run.',
+    'A longrope model changes its RoPE tables with the length of a text, and a program has one table. | A single program of such a model is exported. | Export the generator: heddle export llama.',
   'export.scales':
     'Scales are given to an export that takes none, or are missing. | They belong to quantised encoders with a model folder. | Add --model and --scales together, or leave --scales out.',
   'export.sizes':

@@ -50,6 +50,7 @@ export const keptStates = [
   'poolSteps',
   'poolRows',
   'poolWords',
+  'losses',
 ] as const
 
 interface LoweredPart {
@@ -86,7 +87,7 @@ export const generatorNames = ['llama', 'seq2seq'] as const
 
 export const isGenerator = (name: string): name is (typeof generatorNames)[number] => generatorNames.some((each) => each === name)
 
-/** @throws usage `export.config`, `export.scales`, `export.rotation`, and what reading the folder and lowering throw */
+/** @throws usage `export.config`, `export.scales`, and what reading the folder and lowering throw */
 export async function exportGenerator(
   name: (typeof generatorNames)[number],
   folder: string,
@@ -139,9 +140,24 @@ export async function exportGenerator(
   })
   return {
     ...{ parts, plan, dtype, reader, steppers },
-    weights: prepareWeights(applications, parts.weights, lowering.layouts, parts.exact, parts.stored),
+    weights: prepareWeights(
+      [...applications, ...ofLongTexts(applications, parts)],
+      parts.weights,
+      lowering.layouts,
+      parts.exact,
+      { stored: parts.stored },
+    ),
   }
 }
+
+/** The applications as texts beyond some positions have them. */
+const ofLongTexts = (applications: readonly GraphApplication[], { long }: GeneratorParts): readonly GraphApplication[] =>
+  long === undefined
+    ? []
+    : applications.map((each) => ({
+        ...each,
+        weights: Object.fromEntries(Object.entries(each.weights).map(([name, tensor]) => [name, long.tensors[tensor] ?? tensor])),
+      }))
 
 function meaning<T>(of: Readonly<Record<string, T>>, name: string): T {
   const found = Object.hasOwn(of, name) ? of[name] : undefined

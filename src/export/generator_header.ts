@@ -22,5 +22,5 @@ export function generatorHeader({ parts, plan, dtype, steppers }: LoweredGenerat
   })
 }
 
-export const generatorWrapper = ({ parts: { name } }: LoweredGenerator): string =>
-  render('generator_wrapper', { name, guard: guardOf(name, 'HPP') })
+export const generatorWrapper = ({ parts: { name, logprobs } }: LoweredGenerator): string =>
+  render('generator_wrapper', { name, guard: guardOf(name, 'HPP'), logprobs })

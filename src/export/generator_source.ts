@@ -55,6 +55,8 @@ const Family& family() {
       {${reader.name}, ${braced(reader.dims.map((dim) => `Quantity::${dim}`))}, ${braced(reader.inputs.map((input) => `Input::${input}`))}},
       {
 ${steppers.map(stepper).join('')}      },
+      ${parts.long?.after ?? 0},
+      ${list(Object.entries(parts.long?.tensors ?? {}).map((pair) => braced(pair.map(quoted))))},
   };
   return made;
 }

@@ -40,9 +40,9 @@ const numberedTypes = dtypes.map((type) => `${torchTypes[type]}: ${abiType(type)
 const libraryText = (program: string): string => render('torch_library', { program, upper: program.toUpperCase() }).trimEnd()
 
 /** Python file of a generator: an op that takes token ids of prompts and returns those of texts. */
-export const generatorTorch = ({ parts: { name }, plan, dtype }: LoweredGenerator): string =>
+export const generatorTorch = ({ parts: { name, logprobs }, plan, dtype }: LoweredGenerator): string =>
   render('torch_generator', {
-    ...{ name, program: name, plan, dtype, upper: name.toUpperCase() },
+    ...{ name, program: name, plan, dtype, upper: name.toUpperCase(), logprobs },
     ...{ dtypes: numberedTypes, library: libraryText(name) },
   })
 

@@ -1,7 +1,7 @@
 /** Exported generators against the same generations from Node and against goldens: ids equal, sums of beams to the bit. */
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { beforeEnd, wordsOf } from '../../src/models/decoding/beam_trace.js'
 import { loadLlama } from '../../src/models/llama/llama_pipeline.js'
@@ -13,7 +13,7 @@ import {
   type Seq2seq,
 } from '../../src/models/seq2seq/seq2seq_pipeline.js'
 import { which } from '../../src/toolchain/compilers.js'
-import { runTool } from '../../src/toolchain/index.js'
+import { findCxx, runTool } from '../../src/toolchain/index.js'
 import { heddle, repository } from '../cli/host.js'
 import { numberWords } from '../models/seq2seq_fixtures.js'
 import { openSimtKernels } from '../models/simt.js'
@@ -59,7 +59,7 @@ describe('number-words', () => {
   let model: Seq2seq
   let cases: readonly { readonly input_ids: readonly number[]; readonly greedy: number[]; readonly beam4: number[][] }[]
   beforeAll(async () => {
-    const out = await exported('seq2seq', numberWords)
+    const out = await exported('seq2seq', numberWords, '--config', JSON.stringify({ logprobs: true }))
     built = await generatorByCmake(out)
     model = await loadSeq2seq(numberWords, { ...(await openSimtKernels()), plan: 'unfused' })
     cases = JSON.parse(await readFile(join(numberWords, 'golden.json'), 'utf8')).cases.slice(0, 6)
@@ -123,6 +123,63 @@ describe('number-words', () => {
     expect(short.texts.map(({ ids, finish }) => [ids, finish])).toEqual(texts.map(({ ids }) => [ids.slice(0, 3), stopped]))
   })
 
+  /** Log-probabilities of the ids of a run in Node, by text. */
+  const logprobsOf = async (given: GenerateOptions) => {
+    const own = await model.generate(
+      cases.map(({ input_ids: inputIds }) => ({ inputIds })),
+      { maxNewTokens: tokens, logprobs: true, ...given },
+    )
+    return own.flatMap(({ logprobs, beams = [{ logprobs }] }) => beams.map((beam) => beam.logprobs))
+  }
+
+  it('has the log-probability of each token in C++, to the bit', async () => {
+    const { path: cxx } = (await findCxx()) ?? { path: 'c++' }
+    const [main, made] = [join(import.meta.dirname, 'logprobs.cpp'), join(built.folder, 'logprobs')]
+    const include = ['include', 'example'].flatMap((name) => ['-I', join(built.folder, name)])
+    const library = join(built.folder, 'build', 'libseq2seq.so')
+    const compiled = await runTool(
+      cxx,
+      [
+        '-std=c++17',
+        '-O0',
+        '-Wall',
+        '-Wextra',
+        '-Werror',
+        ...include,
+        main,
+        library,
+        `-Wl,-rpath,${dirname(library)}`,
+        '-o',
+        made,
+      ],
+      {},
+    )
+    expect(compiled.exitCode, compiled.stderr).toBe(0)
+    const file = join(built.folder, 'prompts.txt')
+    await writeFile(file, cases.map(({ input_ids: ids }) => `${ids.join(' ')}\n`).join(''))
+    const searches: readonly GenerateOptions[] = [
+      {},
+      { beams: 3, returned: 3 },
+      { beams: 3, returned: 3, rule: 'hf', lengthPenalty: 2 },
+    ]
+    for (const [i, given] of searches.entries()) {
+      const argv = [join(built.folder, 'weights.safetensors'), file, ...[i, tokens].map(String)]
+      const { exitCode, stdout, stderr } = await runTool(made, argv, {})
+      expect(exitCode, stderr).toBe(0)
+      expect(
+        stdout
+          .trimEnd()
+          .split('\n')
+          .map((line) =>
+            line
+              .trim()
+              .split(' ')
+              .map((each) => Math.fround(Number(each))),
+          ),
+      ).toEqual(await logprobsOf(given))
+    }
+  })
+
   it('is a PyTorch op: the same ids, under a stand-in for PyTorch', async () => {
     const python = await which('python3')
     if (python === undefined) return
@@ -133,6 +190,9 @@ describe('number-words', () => {
     ]
     const expected = []
     for (const each of options) expected.push(read(await ran(each)).map(({ ids }) => ids))
+    const given: readonly GenerateOptions[] = [{}, { beams: 4, returned: 4 }, { topK: 4, temperature: 4, seed: 7 }]
+    const likely: unknown[] = []
+    for (const each of given) likely.push(await logprobsOf(each))
     const file = join(await folder(), 'given.json')
     const refused = { choice: choice.beams, beams: 5, returned: 1 }
     const prompts = cases.map(({ input_ids: ids }) => ids)
@@ -140,7 +200,10 @@ describe('number-words', () => {
     const script = join(import.meta.dirname, 'python/run_generator.py')
     const { exitCode, stdout, stderr } = await runTool(python, ['-B', script, built.folder, 'seq2seq', file], {})
     expect(exitCode, stderr).toBe(0)
-    expect(JSON.parse(stdout)).toEqual([...expected, expect.stringMatching(/^HeddleError: 5 beams, expected at most 4/)])
+    expect(JSON.parse(stdout)).toEqual({
+      texts: [...expected, expect.stringMatching(/^HeddleError: 5 beams, expected at most 4/)],
+      logprobs: likely,
+    })
   })
 
   it('refuses incompatible options by name', async () => {

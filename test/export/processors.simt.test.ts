@@ -107,7 +107,7 @@ describe('number-words', () => {
   })
 })
 
-describe('llama3', () => {
+describe.each(['best-llama', 'unfused'])('llama3 under %s', (plan) => {
   const prompts = goldenOf('llama3')
     .cases.slice(0, 3)
     .map(({ input_ids: ids }) => ids)
@@ -115,8 +115,8 @@ describe('llama3', () => {
   let model: Llama
   beforeAll(async () => {
     const config = { choices: ['greedy'], processors: { penalised: true, ngrams: 1 }, caches: 'int8' }
-    built = await exported('llama', folderOf('llama3'), config, 'best-llama')
-    model = await loadLlama(folderOf('llama3'), { ...(await openSimtKernels()), plan: 'best-llama', caches: 'int8' })
+    built = await exported('llama', folderOf('llama3'), config, plan)
+    model = await loadLlama(folderOf('llama3'), { ...(await openSimtKernels()), plan, caches: 'int8' })
   })
   afterAll(() => model.release())
 

@@ -6,7 +6,7 @@ import type { HostTensor } from '../../src/ir/evaluate.js'
 import { countFor } from '../../src/ir/top_k.js'
 import { runOp } from '../../src/lang/run.js'
 import { beamParts, beamSizes } from '../../src/models/decoding/beam_search.js'
-import { beforeEnd, type Hypothesis, traceBeams } from '../../src/models/decoding/beam_trace.js'
+import { beforeEnd, type Hypothesis, traceBeams, tracePool } from '../../src/models/decoding/beam_trace.js'
 import { exhaustive, hfRule, markovModel, plainRule, runSearch, type Search, type Step, stepByBodies } from './beam_search.js'
 
 const search = (name: string, vocab: number, width: number, rest: Partial<Search> = {}): Search => ({
@@ -233,6 +233,29 @@ describe('a planted mistake is found', () => {
     const options = { batch: 2, width: 2, ends: [], count: 2 }
     const history = { words: [[4, 5, 6, 7]], parents: [[0, 1, 1, 3]] }
     expect(() => traceBeams(history, [0, 0, 0, 0], options)).toThrow('step 0: row 2 continues row 1, sequence 1 has 2 rows')
+  })
+
+  it('in a pool whose last word no row of its step has', () => {
+    const options = { batch: 1, width: 2, ends: [9], count: 1, lengthPenalty: 1 }
+    const history = {
+      words: [
+        [4, 5],
+        [6, 7],
+      ],
+      parents: [
+        [0, 0],
+        [1, 0],
+      ],
+      losses: [
+        [0.5, 0.25],
+        [1, 2],
+      ],
+    }
+    const pool = (word: number) => ({ scores: [-1], steps: [1], rows: [1], words: [word] })
+    expect(tracePool(history, pool(6), options)).toEqual([[{ ids: [5, 6], logprobs: [-0.25, -1], cumLogProb: -2, score: -1 }]])
+    // An end id has no log-probability, and need not be in a row.
+    expect(tracePool(history, pool(9), options)).toMatchObject([[{ ids: [5], logprobs: [-0.25] }]])
+    expect(() => tracePool(history, pool(7), options)).toThrow('step 1: no row continues row 1 with token 7')
   })
 
   it('in a history with a step that had no word', () => {

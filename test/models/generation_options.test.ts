@@ -101,7 +101,6 @@ describe('refusals', () => {
     [{ seed: [1, 2] }, 'generate.seed', 'seed is 2, expected one seed, or one for each of the 3 cases'],
     [{ maxNewTokens: 0 }, 'generate.maxNewTokens', 'maxNewTokens is 0, expected an integer from 1 to 64'],
     [{ maxNewTokens: 65 }, 'generate.maxNewTokens', 'maxNewTokens is 65, expected an integer from 1 to 64'],
-    [{ beams: 2, logprobs: true }, 'generate.logprobs', 'logprobs is true, expected false with beams'],
     [{ forcedBosTokenId: 45 }, 'generate.forcedBosTokenId', 'forcedBosTokenId is 45, expected an integer from 0 to 44'],
     [{ forcedEosTokenId: [1, -1] }, 'generate.forcedEosTokenId', 'forcedEosTokenId is -1, expected an integer from 0 to 44'],
     [{ forcedEosTokenId: [] }, 'generate.forcedEosTokenId', 'forcedEosTokenId is [], expected a token id, or several'],

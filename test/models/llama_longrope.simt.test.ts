@@ -30,7 +30,7 @@ const searched = async (model: Llama, prompts: readonly (readonly number[])[], {
   (
     await model.generate(
       prompts.map((inputIds) => ({ inputIds })),
-      { beams: width, returned: width, maxNewTokens: steps, ...options },
+      { beams: width, returned: width, maxNewTokens: steps, logprobs: true, ...options },
     )
   ).map(({ beams = [] }) => beams)
 
@@ -46,6 +46,12 @@ async function compareWithRule(model: Llama, prompts: readonly (readonly number[
     expect(results[i]?.map(({ ids }) => ids)).toEqual(wanted.map(({ ids }) => ids))
     for (const [at, { score }] of wanted.entries())
       expect(Math.abs((results[i]?.[at]?.score ?? Number.NaN) - score)).toBeLessThan(steps * logitTolerance.relative)
+    // No end id and no processor: a sum has the log-probabilities of all tokens, those of an earlier segment too.
+    for (const { ids, logprobs = [], cumLogProb } of results[i] ?? []) {
+      if (model.config.eos.length > 0) continue
+      expect(logprobs).toHaveLength(ids.length)
+      expect(Math.abs(logprobs.reduce((sum, each) => sum + each, 0) - cumLogProb)).toBeLessThan(steps * logitTolerance.relative)
+    }
   }
   return results
 }

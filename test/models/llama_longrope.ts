@@ -13,24 +13,8 @@ export async function withLongrope<T>(
   use: (model: Llama) => Promise<T>,
   eos: readonly number[] | null = null,
 ): Promise<T> {
-  const folder = await mkdtemp(join(tmpdir(), 'heddle-longrope-'))
+  const folder = await longropeFolder(positions, eos)
   try {
-    const config = JSON.parse(await readFile(join(folderOf('phi3'), 'config.json'), 'utf8'))
-    const factors = (of: (k: number) => number) => Array.from({ length: 48 }, (_, k) => of(k))
-    const rope = {
-      rope_type: 'longrope',
-      attention_factor: 1.1,
-      short_factor: factors(() => 1),
-      long_factor: factors((k) => 2 + k / 8),
-    }
-    await copyFile(join(folderOf('phi3'), 'model.safetensors'), join(folder, 'model.safetensors'))
-    await writeFile(
-      join(folder, 'config.json'),
-      JSON.stringify({
-        ...{ ...config, eos_token_id: eos, original_max_position_embeddings: positions },
-        rope_parameters: { ...config.rope_parameters, ...rope },
-      }),
-    )
     const model = await loadLlama(folder, { rotation: 'float32', ...(await openSimtKernels()) })
     try {
       return await use(model)
@@ -40,4 +24,26 @@ export async function withLongrope<T>(
   } finally {
     await rm(folder, { recursive: true })
   }
+}
+
+/** Writes the model's folder, which the caller removes. */
+export async function longropeFolder(positions: number, eos: readonly number[] | null = null): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'heddle-longrope-'))
+  const config = JSON.parse(await readFile(join(folderOf('phi3'), 'config.json'), 'utf8'))
+  const factors = (of: (k: number) => number) => Array.from({ length: 48 }, (_, k) => of(k))
+  const rope = {
+    rope_type: 'longrope',
+    attention_factor: 1.1,
+    short_factor: factors(() => 1),
+    long_factor: factors((k) => 2 + k / 8),
+  }
+  await copyFile(join(folderOf('phi3'), 'model.safetensors'), join(folder, 'model.safetensors'))
+  await writeFile(
+    join(folder, 'config.json'),
+    JSON.stringify({
+      ...{ ...config, eos_token_id: eos, original_max_position_embeddings: positions },
+      rope_parameters: { ...config.rope_parameters, ...rope },
+    }),
+  )
+  return folder
 }

@@ -29,6 +29,13 @@ async function joined(
 const logSoftmax = (logits: readonly number[], id: number): number =>
   (logits[id] ?? Number.NaN) - Math.log(logits.reduce((sum, each) => sum + Math.exp(each), 0))
 
+const searches: readonly GenerationOptions[] = [
+  { beams: 3, returned: 3, rule: 'plain' },
+  { beams: 3, returned: 3, rule: 'plain', diversityRate: -0.5 },
+  { beams: 3, returned: 3, rule: 'hf', lengthPenalty: 0.6 },
+  { beams: 2, returned: 2, rule: 'hf', repetitionPenalty: 1.4, minNewTokens: 4 },
+]
+
 it('of an encoder-decoder model are those of the written-out model', async () => {
   const sources = [[3, 1, 4, 1, 5], [7]]
   const cases = sources.map((inputIds) => ({ inputIds }))
@@ -52,6 +59,65 @@ it('of an encoder-decoder model are those of the written-out model', async () =>
       const without = await model.generate(cases, { ...way, maxNewTokens: 11 })
       expect(without.map(({ ids }) => ids)).toEqual(results.map(({ ids }) => ids))
       expect(without[0]?.logprobs).toBeUndefined()
+    }
+  })
+})
+
+it('of the beams of an encoder-decoder model are those of the written-out model that is given their tokens', async () => {
+  const sources = [[3, 1, 4, 1, 5], [7]]
+  const cases = sources.map((inputIds) => ({ inputIds }))
+  const json = { ...tinyPegasus, eos_token_id: [1, 20, 24] }
+  const { config, file } = randomSeq2seq(json)
+  const finishes = new Set<string>()
+  await withSeq2seq(await openSimtKernels(), json, { plan: 'best-decoder' }, async (model) => {
+    for (const search of searches) {
+      const options = { ...search, maxNewTokens: 7, logprobs: true }
+      const results = await model.generate(cases, options)
+      for (const [i, source] of sources.entries()) {
+        const reference = referenceModel(config, file, source)
+        for (const { ids, logprobs = [] } of results[i]?.beams ?? []) {
+          finishes.add(ids.length < 7 ? 'end' : 'limit')
+          const wanted = ids.map((id, at) => logSoftmax(reference(ids.slice(0, at)), id))
+          const distances = wanted.map((each, at) => Math.abs((logprobs[at] ?? Number.NaN) - each))
+          expect(logprobs).toHaveLength(ids.length)
+          expect(Math.max(0, ...distances)).toBeLessThan(hypothesisTolerance.absolute)
+          // Log-probabilities of other rows of the same steps differ by more.
+          const others = (results[i]?.beams ?? []).filter((beam) => beam.ids[0] !== ids[0])
+          for (const other of others)
+            expect(Math.abs((other.logprobs?.[0] ?? 0) - (wanted[0] ?? 0))).toBeGreaterThan(hypothesisTolerance.absolute)
+        }
+        expect(results[i]?.logprobs).toEqual(results[i]?.beams?.[0]?.logprobs)
+      }
+      expect(await joined(model.stream(cases, options))).toEqual(results.map(({ ids, logprobs }) => ({ ids, logprobs })))
+      const without = await model.generate(cases, { ...search, maxNewTokens: 7 })
+      expect(without).toEqual(
+        results.map(({ logprobs: _, beams, ...result }) => ({
+          ...result,
+          beams: beams?.map(({ logprobs: __, ...beam }) => beam),
+        })),
+      )
+    }
+  })
+  expect([...finishes].sort()).toEqual(['end', 'limit'])
+})
+
+it('of the beams of a model that continues its prompt are those that a score has', async () => {
+  const prompts = [
+    [5, 9],
+    [7, 301, 44, 12],
+  ]
+  const cases = prompts.map((inputIds) => ({ inputIds }))
+  await withLlama('qwen2', { plan: 'best-llama' }, async (model) => {
+    for (const search of searches) {
+      const results = await model.generate(cases, { ...search, maxNewTokens: 6, logprobs: true })
+      const beams = results.flatMap(({ beams = [] }, i) => beams.map((beam) => ({ ...beam, prompt: prompts[i] ?? [] })))
+      const scores = await model.score(beams.map(({ ids, prompt }) => ({ inputIds: [...prompt, ...ids] })))
+      for (const [i, { ids, logprobs = [] }] of beams.entries()) {
+        const losses = scores[i]?.losses.slice(-ids.length) ?? []
+        const distances = losses.map((loss, at) => Math.abs((logprobs[at] ?? Number.NaN) + loss) / (1 + loss))
+        expect([losses.length, logprobs.length]).toEqual([ids.length, ids.length])
+        expect(Math.max(...distances)).toBeLessThan(logitTolerance.relative)
+      }
     }
   })
 })

@@ -90,6 +90,8 @@ typedef struct heddle_texts {
   int32_t* finishes;        /* [texts], heddle_finish */
   float* log_probabilities; /* [texts], of beams: their sums; NaN without beams */
   float* scores;            /* [texts], of beams: their sort key; NaN without beams */
+  /* [texts, room], of each id, by the model's own logits; NaN after the last. For exports that keep them: their config has "logprobs": true. */
+  float* token_log_probabilities;
 } heddle_texts;
 
 #ifdef __cplusplus

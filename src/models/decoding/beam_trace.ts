@@ -11,12 +11,16 @@ import type { Beams } from './generation_options.js'
 export interface BeamHistory {
   readonly words: readonly ArrayLike<number>[]
   readonly parents: readonly ArrayLike<number>[]
+  /** Negative log-likelihood of each token by the model's own logits, if requested. */
+  readonly losses?: readonly ArrayLike<number>[] | undefined
 }
 
 /** A finished text. */
 export interface Hypothesis {
   /** Generated ids before the end id. */
   readonly ids: readonly number[]
+  /** Log-probability of each id by the model's own logits, if requested. */
+  readonly logprobs?: readonly number[]
   /** Sum of the log-probabilities of its ids, the end id included. */
   readonly cumLogProb: number
   /** Score that orders hypotheses: `cumLogProb`, which the HF rule divides by length^lengthPenalty. */
@@ -39,23 +43,35 @@ export interface BeamPool {
   readonly words: ArrayLike<number>
 }
 
+interface FoundOptions {
+  readonly batch: number
+  readonly ends: readonly number[]
+  /** Number of steps that count: the search may have run a few more. */
+  readonly most: number
+  /** True if the log-probability of each id is requested. */
+  readonly logprobs: boolean
+}
+
 /**
  * The best hypotheses of each sequence of a finished search, by either rule.
  * @param read reads a state's current contents
- * @param most number of steps that count: the search may have run a few more
  * @throws finding `beam.history`, `generation.nan`
  */
 export async function foundBeams(
   read: (state: string) => Promise<HostArrays[DType]>,
   choice: Beams,
-  { batch, ends, most }: { readonly batch: number; readonly ends: readonly number[]; readonly most: number },
+  { batch, ends, most, logprobs }: FoundOptions,
 ): Promise<Hypothesis[][]> {
   const { width } = choice
   const rows = batch * width
   const [done = 0] = await read('step')
   const byStep = (values: HostArrays[DType]): ArrayLike<number>[] =>
     Array.from({ length: Math.min(done, most) }, (_, step) => values.subarray(step * rows, (step + 1) * rows))
-  const history = { words: byStep(await read('history')), parents: byStep(await read('parents')) }
+  const history = {
+    words: byStep(await read('history')),
+    parents: byStep(await read('parents')),
+    losses: logprobs ? byStep(await read('losses')) : undefined,
+  }
   const options = { batch, width, ends, count: choice.returned }
   if (choice.rule === 'plain') return traceBeams(history, await read('cumulative'), options)
   const pool = {
@@ -75,8 +91,8 @@ export async function foundBeams(
 export function traceBeams(history: BeamHistory, scores: ArrayLike<number>, options: TraceOptions): Hypothesis[][] {
   return eachPlace(options, (row) => {
     const cumLogProb = scores[row] ?? Number.NaN
-    const ids = beforeEnd(wordsOf(history, history.words.length, row, options.width), options.ends)
-    return [{ ids, cumLogProb, score: cumLogProb }]
+    const path = rowsOf(history, history.words.length, row, options.width)
+    return [{ ...chosenOn(history, path, options.ends), cumLogProb, score: cumLogProb }]
   })
 }
 
@@ -98,10 +114,18 @@ export function tracePool(
   return eachPlace(options, (at) => {
     const step = pool.steps[at] ?? -1
     if (step < 0) return []
-    const before = step === 0 ? [] : wordsOf(history, step, pool.rows[at] ?? -1, options.width)
+    const [row, word] = [pool.rows[at] ?? -1, pool.words[at] ?? -1]
+    const before = step === 0 ? [] : rowsOf(history, step, row, options.width)
     const score = pool.scores[at] ?? Number.NaN
-    const ids = beforeEnd([...before, pool.words[at] ?? -1], options.ends)
-    return [{ ids, cumLogProb: score * (step + 1) ** options.lengthPenalty, score }]
+    // A last word that is no end id was chosen at the limit, by a row of that step.
+    const last = options.ends.includes(word) ? [] : [rowOfWord(history, step, { parent: row, word, width: options.width })]
+    return [
+      {
+        ...chosenOn(history, [...before, ...last], options.ends),
+        cumLogProb: score * (step + 1) ** options.lengthPenalty,
+        score,
+      },
+    ]
   })
 }
 
@@ -109,7 +133,11 @@ export function tracePool(
  * The tokens of the first `steps` steps that lead to a row after them.
  * @throws finding `beam.history` where a row continues one of another sequence
  */
-export function wordsOf({ words, parents }: BeamHistory, steps: number, last: number, width: number): number[] {
+export const wordsOf = (history: BeamHistory, steps: number, last: number, width: number): number[] =>
+  rowsOf(history, steps, last, width).map((row, step) => history.words[step]?.[row] ?? -1)
+
+/** The rows of the first `steps` steps that lead to a row after them. @throws like `wordsOf` */
+function rowsOf({ words, parents }: BeamHistory, steps: number, last: number, width: number): number[] {
   const found: number[] = []
   const sequence = Math.floor(last / width)
   let row = last
@@ -121,10 +149,34 @@ export function wordsOf({ words, parents }: BeamHistory, steps: number, last: nu
         `step ${step}: row ${row} continues row ${parent}, sequence ${sequence} has ${width} rows`,
       )
     }
-    found.push(word)
+    found.push(row)
     row = parent
   }
   return found.reverse()
+}
+
+/** The row that a step gave to a word after a row. @throws finding `beam.history` if it gave none */
+function rowOfWord(
+  { words, parents }: BeamHistory,
+  step: number,
+  { parent, word, width }: { readonly parent: number; readonly word: number; readonly width: number },
+): number {
+  const first = parent - (parent % width)
+  const rows = Array.from({ length: width }, (_, beam) => first + beam)
+  const found = rows.find((row) => parents[step]?.[row] === parent && words[step]?.[row] === word)
+  if (found !== undefined) return found
+  throw findingError('beam.history', `step ${step}: no row continues row ${parent} with token ${word}`)
+}
+
+/** Ids on a path of rows, one per step, up to an end id, and their log-probabilities if they were kept. @throws like `beforeEnd` */
+function chosenOn({ words, losses }: BeamHistory, path: readonly number[], ends: readonly number[]) {
+  const ids = beforeEnd(
+    path.map((row, step) => words[step]?.[row] ?? -1),
+    ends,
+  )
+  return losses === undefined
+    ? { ids }
+    : { ids, logprobs: ids.map((_, step) => -(losses[step]?.[path[step] ?? -1] ?? Number.NaN)) }
 }
 
 /** Tokens of a row before its end id. @throws finding `generation.nan` if a step has no token because its logits were NaN */

@@ -75,7 +75,7 @@ const common: Readonly<Record<string, Beginning>> = {
 }
 
 /** States that steps write before they read them. */
-const written = ['history', 'parents']
+const written = ['history', 'parents', 'losses']
 
 /** Initial contents of a state; undefined for one that steps write first. @throws Error for an unknown state */
 export function beginningOf(state: string, way: DecodingMethod): Beginning | undefined {

@@ -136,8 +136,6 @@ export function resolveGeneration(options: GenerationOptions, limits: Generation
   const changes = resolveChanges(options, { vocab: limits.vocab, maxNewTokens })
   const { logprobs = false } = options
   if (typeof logprobs !== 'boolean') refuse('logprobs', logprobs, 'true or false')
-  if (logprobs && choice.kind === 'beams')
-    refuse('logprobs', logprobs, 'false with beams', 'beams have sums of log-probabilities')
   return { choice, maxNewTokens, logprobs, ...changes }
 }
 

@@ -4,9 +4,9 @@
  * and the search continues; scores and finished hypotheses stay.
  */
 import { wordsOf } from '../decoding/beam_trace.js'
-import type { Beams } from '../decoding/generation_options.js'
+import type { Beams, Generation } from '../decoding/generation_options.js'
 import { expectWords } from './results.js'
-import type { CarriedBeams } from './rope_segments.js'
+import type { CarriedBeams, RopeSegment } from './rope_segments.js'
 import type { Rows } from './rows.js'
 
 const poolStates = { plain: [], hf: ['poolScores', 'poolSteps', 'poolRows', 'poolWords'] } as const
@@ -19,7 +19,7 @@ const poolStates = { plain: [], hf: ['poolScores', 'poolSteps', 'poolRows', 'poo
 export async function carriedBeams(
   rows: Rows,
   { rule, width }: Pick<Beams, 'rule' | 'width'>,
-  { index, prompt, limit }: { readonly index: number; readonly prompt: readonly number[]; readonly limit: number },
+  { index, prompt, limit, logprobs }: Pick<RopeSegment, 'index' | 'prompt' | 'limit'> & Pick<Generation, 'logprobs'>,
 ): Promise<CarriedBeams | undefined> {
   const finished = Int32Array.from(await rows.state('finished'))
   if (finished.every((flag) => flag !== 0)) return undefined
@@ -37,5 +37,6 @@ export async function carriedBeams(
     states[state] = state === 'cumulative' || state === 'poolScores' ? Float32Array.from(values) : Int32Array.from(values)
   }
   const texts = Array.from({ length: width }, (_, row) => [...prompt, ...wordsOf(steps, limit, row, width)])
-  return { texts, states, history, parents }
+  const losses = logprobs ? Float32Array.from((await rows.state('losses')).subarray(0, limit * count)) : undefined
+  return { texts, states, history, parents, losses }
 }

@@ -11,7 +11,7 @@ import type { LlamaConfig } from './config.js'
 import { openLlamaFiles } from './open_files.js'
 import { llamaProgram, llamaSettings, modelDims, promptProgram, withCaches } from './programs.js'
 import { wordParts } from './shapes.js'
-import { llamaInt8, llamaWeights, usualRotation, weightTensors } from './weights.js'
+import { llamaInt8, llamaWeights, longTables, usualRotation, weightTensors } from './weights.js'
 
 /** Quantities that the dimensions of row steps, beam steps and prompt passes count. */
 const quantities = {
@@ -32,7 +32,7 @@ const inputs = {
   writers: 'writers',
 } as const
 
-/** @throws usage `export.config`, `export.rotation`; what reading the folder throws */
+/** @throws usage `export.config`; what reading the folder throws */
 export async function llamaGenerator(
   folder: string,
   dtype: FloatType,
@@ -40,7 +40,6 @@ export async function llamaGenerator(
   signal: AbortSignal | undefined,
 ): Promise<GeneratorParts> {
   const { config: stored, checkpoint } = await openLlamaFiles(folder, signal)
-  expectOneRotation(stored)
   const { caches: _, ...fixed } = llamaSettings(stored)
   const { caches = 'float', ...open } = settingsOf('llama', given, fixed)
   const config = withCaches(stored, caches, dtype)
@@ -57,6 +56,7 @@ export async function llamaGenerator(
     banned: config.banned,
     ...{ mostTopK: countFor(settings.topK), mostBeams: settings.beams },
     mostCandidates: hfSizes(config, settings.beams).k,
+    logprobs: settings.logprobs,
     reader: {
       program: promptProgram(config, 'nothing'),
       dims: { ...modelDims(config), k: 1 },
@@ -65,19 +65,20 @@ export async function llamaGenerator(
       inputs,
     },
     steps: stepsOf(config, settings).map((part) => ({ ...part, tensors })),
+    ...(config.rotary.type === 'longrope' && { long: { after: config.rotary.originalPositions, tensors: longTables } }),
     weights,
     exact: dtype === 'f32' ? weights : llamaWeights(config, checkpoint, 'f32', usualRotation),
     stored: llamaInt8(config, checkpoint),
   }
 }
 
-/** @throws usage `export.rotation` */
+/** Checks that one program can rotate all texts. @throws usage `export.rotation` */
 export function expectOneRotation({ rotary }: LlamaConfig): void {
   if (rotary.type !== 'longrope') return
   throw usageError(
     'export.rotation',
-    'a longrope model uses different RoPE tables for long and short texts, but an export has only one',
-    { hint: 'run it with heddle run, or export a model with another RoPE type' },
+    'a longrope model uses different RoPE tables for long and short texts, but an exported program has only one',
+    { hint: 'export the generator, llama, which has both' },
   )
 }
 
@@ -86,20 +87,21 @@ const hfSizes = ({ vocab, eos }: LlamaConfig, width: number) =>
 
 function stepsOf(
   config: LlamaConfig,
-  { choices, topK, beams, processors: open }: GeneratorSettings,
+  { choices, topK, beams, processors: open, logprobs: losses }: GeneratorSettings,
 ): Omit<StepPart, 'tensors'>[] {
   const { vocab, banned } = config
   const model = { ...modelDims(config), ...(banned.length > 0 && { x: banned.length }) }
   const ofProcessors = open.ngrams > 0 ? { no_repeat_ngram_size: open.ngrams } : {}
   const rows = { quantities: quantities.rows, said: ofProcessors }
   const step = (choice: 'greedy' | 'sample' | 'sample_narrowed' | 'sample_top') =>
-    llamaProgram('llama_step', config, { choice, processors: open })
+    llamaProgram('llama_step', config, { choice, processors: open, losses })
   const whole = { ...model, q: wordParts(vocab) }
   const few = beamSizes({ width: 1, vocab, ends: 1, rule: 'plain' })
   const { max_steps: maxSteps, diversity_rate: diversityRate } = saidValues
   const { length_penalty: lengthPenalty, early_stopping: earlyStopping } = saidValues
   const processors = { ...open, banned: banned.length > 0 }
-  const search = (rule: LlamaBeamsProgram['rule']) => llamaBeams.of({ ...llamaSettings(config), maxSteps, rule, processors })
+  const search = (rule: LlamaBeamsProgram['rule']) =>
+    llamaBeams.of({ ...llamaSettings(config), maxSteps, rule, processors, losses })
   const plain = beamSizes({ width: beams, vocab, ends: 1, rule: 'plain' })
   const hf = hfSizes(config, beams)
   const parts: Readonly<Record<GeneratorSettings['choices'][number], () => Omit<StepPart, 'tensors'>[]>> = {

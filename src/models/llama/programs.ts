@@ -77,13 +77,10 @@ const ruleOf = ({ rule, lengthPenalty, earlyStopping, diversityRate }: Beams): L
 
 export function stepProgram(config: LlamaConfig, generation: Generation, steps: number): Program {
   const { choice, maxNewTokens } = generation
-  const processors = changing(config, generation)
+  const common = { ...llamaSettings(config), steps, processors: changing(config, generation), losses: generation.logprobs }
   return choice.kind === 'beams'
-    ? llamaBeams.of({ ...llamaSettings(config), steps, maxSteps: maxNewTokens, rule: ruleOf(choice), processors })
-    : llamaStep.of({
-        ...{ ...llamaSettings(config), steps, processors, losses: generation.logprobs },
-        choice: choice.kind === 'greedy' ? 'greedy' : drawOf(choice),
-      })
+    ? llamaBeams.of({ ...common, maxSteps: maxNewTokens, rule: ruleOf(choice) })
+    : llamaStep.of({ ...common, choice: choice.kind === 'greedy' ? 'greedy' : drawOf(choice) })
 }
 
 /** A program of a model, with the settings that its files leave open. @throws usage `export.config` for other settings */

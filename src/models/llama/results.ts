@@ -118,16 +118,16 @@ export async function beamResults(
   { eos }: LlamaConfig,
   rows: Rows,
   choice: Beams,
-  { most, cases }: { readonly most: number; readonly cases: readonly number[] },
+  { most, cases, logprobs }: { readonly most: number; readonly cases: readonly number[]; readonly logprobs: boolean },
 ): Promise<LlamaResult[]> {
   const { rows: count, width } = rows.shape
   const history = await rows.state('history')
   const [done = 0] = await rows.state('step')
   expectWords(history.subarray(0, Math.min(done, most) * count), { rows: count, width, cases })
-  const found = await foundBeams(rows.state, choice, { batch: count / width, ends: eos, most })
+  const found = await foundBeams(rows.state, choice, { batch: count / width, ends: eos, most, logprobs })
   for (const [i, index] of cases.entries()) expectScores(index, found[i] ?? [])
   return found.slice(0, cases.length).map((beams) => {
-    const ids = beams[0]?.ids ?? []
-    return { ids, finish: ids.length < most ? 'end' : 'limit', beams }
+    const { ids, logprobs: chosen } = beams[0] ?? { ids: [] }
+    return { ids, ...(chosen && { logprobs: chosen }), finish: ids.length < most ? 'end' : 'limit', beams }
   })
 }

@@ -19,6 +19,8 @@ export interface CarriedBeams {
   readonly history: Int32Array
   /** Parent rows of the same steps. */
   readonly parents: Int32Array
+  /** Losses of the same tokens, if requested. */
+  readonly losses: Float32Array | undefined
 }
 
 /** A part of a text that is rotated by one table. */

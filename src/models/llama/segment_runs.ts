@@ -165,12 +165,12 @@ export async function searched(
   const { rows, segments, prompts, generation } = run
   const [most, cases] = [generation.maxNewTokens, segments.map(({ index }) => index)]
   for (const segment of segments.filter(({ limit }) => limit < most)) {
-    const carried = await orForget(cache, carriedBeams(rows, choice, segment))
+    const carried = await orForget(cache, carriedBeams(rows, choice, { ...segment, logprobs: generation.logprobs }))
     if (carried === undefined) continue
     run.next = [nextBeamSegment(config, segment, carried, most)]
     return []
   }
-  const found = await orForget(cache, beamResults(config, rows, choice, { most, cases }))
+  const found = await orForget(cache, beamResults(config, rows, choice, { most, cases, logprobs: generation.logprobs }))
   prefixes.keep(rows, prompts, [])
   return found.map((result, i) => ({ ...result, index: cases[i] ?? 0 }))
 }

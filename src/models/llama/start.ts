@@ -96,7 +96,7 @@ function beamStates(
 /** Initial states of continued beams, after the text of each was read into its row except for the last token. */
 function carriedStates(
   { rows, capacity, steps }: Pick<RowsShape, 'rows' | 'capacity' | 'steps'>,
-  { texts, states, history, parents }: CarriedBeams,
+  { texts, states, history, parents, losses }: CarriedBeams,
 ): StateValues {
   const first = (texts[0]?.length ?? 1) - 1
   const ofRows = (value: (row: number) => number): Int32Array => Int32Array.from({ length: rows }, (_, row) => value(row))
@@ -120,5 +120,6 @@ function carriedStates(
     beams,
     history: recorded(history),
     parents: recorded(parents),
+    ...(losses !== undefined && { losses: Float32Array.from({ length: steps * rows }, (_, at) => losses[at] ?? 0) }),
   }
 }

@@ -36,6 +36,11 @@ export const ropeRangesOf = ({ rotary }: LlamaConfig): readonly RopeRange[] =>
 export const ropeRangeOf = ({ rotary }: Pick<LlamaConfig, 'rotary'>, length: number): RopeRange =>
   rotary.type === 'longrope' && length > rotary.originalPositions ? 'long' : 'short'
 
+/** RoPE tables of long texts, by the names of those of short texts. */
+export const longTables: Readonly<Record<string, string>> = Object.fromEntries(
+  tables.map((table) => [tableName(table, 'short'), tableName(table, 'long')]),
+)
+
 /** Session tensors by the programs' weight names. */
 export const weightTensors = (config: LlamaConfig, ropeRange: RopeRange): Readonly<Record<string, string>> =>
   Object.fromEntries([

@@ -77,8 +77,12 @@ export interface GeneratorParts {
   readonly mostBeams: number
   /** Maximum number of candidates per beam by the HF rule. */
   readonly mostCandidates: number
+  /** True if its programs keep the log-probability of each token. */
+  readonly logprobs: boolean
   readonly reader: ReaderPart
   readonly steps: readonly StepPart[]
+  /** Weights that texts beyond some positions use instead of others, by the names of those; absent if all texts use the same. */
+  readonly long?: { readonly after: number; readonly tensors: Readonly<Record<string, string>> }
   readonly weights: Readonly<Record<string, Weight>>
   readonly exact: Readonly<Record<string, Weight>>
   readonly stored: Readonly<Record<string, Int8Tensor>>

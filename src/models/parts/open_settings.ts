@@ -34,7 +34,7 @@ const hf = { lengthPenalty: z.number().min(-64).max(64), earlyStopping: stopping
 
 /**
  * Programs of a generator: one or more per choice. `topK` is the largest top-k of the few-candidate kernels, `beams` the most beams. All programs
- * have the processors, which change nothing unless a generation says so.
+ * have the processors, which change nothing unless a generation says so. With `logprobs` they keep the log-probability of each token.
  */
 const generator = z
   .strictObject({
@@ -42,6 +42,7 @@ const generator = z
     topK: count.max(mostCandidates),
     beams: count.max(mostCandidates),
     processors,
+    logprobs: flag,
   })
   .partial()
 
@@ -84,6 +85,7 @@ export const openSettings = {
         z.strictObject({ kind: z.literal('hf'), ...hf }),
       ]),
       processors,
+      losses: flag,
       caches,
     })
     .partial(),
@@ -95,16 +97,18 @@ export interface GeneratorSettings {
   readonly beams: number
   /** Logits processors of every program; a generation sets the size of n-grams. */
   readonly processors: Omit<Processors, 'banned'>
+  readonly logprobs: boolean
 }
 
 /** Settings of a generator, with defaults for those not stated. */
 export function generatorSettings(
-  { choices, topK, beams, processors: stated = noProcessors }: OpenSettings<'seq2seq'>,
+  { choices, topK, beams, processors: stated = noProcessors, logprobs = false }: OpenSettings<'seq2seq'>,
   vocab: number,
 ): GeneratorSettings {
   const { penalised, ngrams, minimum, forced } = stated
   return {
     processors: { penalised, ngrams: ngrams > 0 ? saidValues.no_repeat_ngram_size : 0, minimum, forced },
+    logprobs,
     choices: [...new Set(choices ?? (['greedy', 'sample', 'beams', 'hf'] as const))],
     topK: topK ?? Math.min(mostCandidates, vocab),
     beams: beams ?? Math.max(1, Math.min(usualBeams, Math.floor(vocab / 2))),

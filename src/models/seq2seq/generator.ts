@@ -40,6 +40,7 @@ export async function seq2seqGenerator(
     banned: config.badTokens,
     ...{ mostTopK: countFor(settings.topK), mostBeams: settings.beams },
     mostCandidates: hfSizes(config, settings.beams).k,
+    logprobs: settings.logprobs,
     reader: {
       program: encoderProgram(config),
       dims: modelEncoderDims(config),
@@ -62,7 +63,7 @@ type Step = Omit<StepPart, 'tensors' | 'quantities'>
 function stepsOf(
   config: Seq2seqConfig,
   headBias: boolean,
-  { choices, topK, beams, processors: open }: GeneratorSettings,
+  { choices, topK, beams, processors: open, logprobs: losses }: GeneratorSettings,
 ): Step[] {
   const { vocab, badTokens } = config
   const model = { ...decoderSizes(config), ...(badTokens.length > 0 && { x: badTokens.length }) }
@@ -71,7 +72,7 @@ function stepsOf(
   const { max_steps: maxSteps, diversity_rate: diversityRate } = saidValues
   const { length_penalty: lengthPenalty, early_stopping: earlyStopping } = saidValues
   const step = (choice: Seq2seqDecoderProgram['choice']) =>
-    seq2seqDecoder.of({ ...decoderSettings(config, headBias), choice, processors })
+    seq2seqDecoder.of({ ...decoderSettings(config, headBias), choice, processors, losses })
   const { p } = beamSizes({ width: 1, vocab, ends: 1, rule: 'plain' })
   const parts: Readonly<Record<GeneratorSettings['choices'][number], () => Step[]>> = {
     greedy: () => [{ method: 'greedy', program: step({ kind: 'greedy' }), dims: model, said: ofProcessors }],

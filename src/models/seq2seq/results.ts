@@ -81,10 +81,11 @@ export async function resultsOf(config: Seq2seqConfig, decoding: Decoding, gener
     batch,
     ends: config.endTokens,
     most: generation.maxNewTokens,
+    logprobs: generation.logprobs,
   })
   return beams.map((hypotheses) => {
-    const ids = hypotheses[0]?.ids ?? []
-    return { ids, finish: finishOf(ids, generation), beams: hypotheses }
+    const { ids, logprobs } = hypotheses[0] ?? { ids: [] }
+    return { ids, ...(logprobs && { logprobs }), finish: finishOf(ids, generation), beams: hypotheses }
   })
 }
 

@@ -183,8 +183,8 @@ async function* streamed(
     }
     await orForget(cache, decoding.expectNumbers(first))
     if (generation.choice.kind !== 'beams') continue
-    for (const [row, { ids, finish }] of (await resultsOf(config, decoding, generation)).entries()) {
-      yield { index: first + row, ids, finish }
+    for (const [row, { beams: _, ...result }] of (await resultsOf(config, decoding, generation)).entries()) {
+      yield { index: first + row, ...result }
     }
   }
 }

@@ -65,11 +65,13 @@ export async function writtenTexts<Options extends GenerationOptions>(
   const cases = prompts.map((inputIds) => ({ inputIds }))
   if (stop.length === 0 || searchesBeams(options)) {
     const results = await model.generate(cases, options)
-    return results.map(({ ids, finish, logprobs, beams }) => ({
-      ...cut(tokenizer, stop, ids, finish),
-      ...(logprobs === undefined ? {} : { logprobs }),
-      ...(beams === undefined ? {} : { beams: beams.map((beam) => ({ ...beam, text: cut(tokenizer, stop, beam.ids).text })) }),
-    }))
+    return results.map(({ ids, finish, logprobs, beams }) => {
+      const written = cut(tokenizer, stop, ids, finish)
+      return {
+        ...{ ...written, ...ofIds(written.ids, logprobs) },
+        ...(beams === undefined ? {} : { beams: beams.map((beam) => ({ ...beam, text: cut(tokenizer, stop, beam.ids).text })) }),
+      }
+    })
   }
   const shown = prompts.map(() => ({
     ...{ of: shownText(tokenizer, stop), text: '', finish: undefined as Finish | undefined },

@@ -38,13 +38,15 @@ longest = max(len(prompt) for prompt in prompts)
 ids = integers((len(prompts), longest), [word for prompt in prompts for word in prompt + [-7] * (longest - len(prompt))])
 lengths = integers((len(prompts),), [len(prompt) for prompt in prompts])
 generator = exported.Generator(dict(weights()))
-found = []
+found, likely = [], []
 for options in given["options"]:
     try:
-        texts, ends = generator(ids, lengths, given["tokens"], **options)
+        texts, ends, *logprobs = generator(ids, lengths, given["tokens"], **options)
         fake = torch.fakes[f"heddle::{name}_generate"](ids, lengths, 0, given["tokens"], **options)
-        assert [each.shape for each in fake] == [texts.shape, ends.shape]
-        found.append([word[:end] for row, stops in zip(texts.tolist(), ends.tolist()) for word, end in zip(row, stops)])
+        assert [each.shape for each in fake] == [texts.shape, ends.shape, *[each.shape for each in logprobs]]
+        cut = lambda rows: [each[:end] for row, stops in zip(rows, ends.tolist()) for each, end in zip(row, stops)]
+        found.append(cut(texts.tolist()))
+        likely.extend(cut(each.tolist()) for each in logprobs)
     except (RuntimeError, ValueError) as error:
         found.append(f"{type(error).__name__}: {error}")
-print(json.dumps(found))
+print(json.dumps({"texts": found, "logprobs": likely}))
