@@ -34,6 +34,7 @@
 #include "matmul_choice.cuh"
 #include "matmul_cluster.cuh"
 #include "matmul_few.cuh"
+#include "matmul_fma_choice.cuh"
 #include "matmul_mma_choice.cuh"
 #include "matmul_rows.cuh"
 #include "matmul_simple.cuh"
@@ -52,6 +53,8 @@ struct Matmul {
   In<T> a, b;
   Epilogue epilogue;
   bool constant_b;
+
+  static constexpr bool is_float = std::is_same_v<T, float>;
 
   bool aligned() const {
     return tensor_core_type<T> && has_aligned_rows(a, k) && has_aligned_rows(b, k);
@@ -104,6 +107,7 @@ struct Matmul {
 #endif
       return choose_mma<T>(m, n, k, is_whole<T>(n, k, epilogue));
     }
+    if constexpr (is_float) return fma::choose<1, false>(1, m, n, k);
     return {MatmulTile::simple};
   }
 
@@ -111,8 +115,9 @@ struct Matmul {
   bool can(const MatmulChoice& choice) const {
     const MatmulTile tile = choice.tile;
     const int split = choice.split;
+    if (is_float) return fma::can(choice, k);
     if (tile == MatmulTile::simple) return split == 1;
-    if (!aligned() || split < 1) return false;
+    if (fma::is_tile(tile) || !aligned() || split < 1) return false;
     if (tile == MatmulTile::rows) return split == 1 && !std::is_same_v<T, signed char> && m <= RowsTile::most_rows;
     if (tile == MatmulTile::few) return split == 1 && m <= few::most_rows;
     if (tile <= MatmulTile::mma_128x96) {
@@ -146,6 +151,10 @@ struct Matmul {
       switch (choice.tile) {
         case MatmulTile::none:
         case MatmulTile::simple:
+        case MatmulTile::fma_16x64:
+        case MatmulTile::fma_64x64:
+        case MatmulTile::fma_64x128:
+        case MatmulTile::fma_128x128:
           break;
         case MatmulTile::rows:
           if constexpr (!std::is_same_v<T, signed char>) {
@@ -174,7 +183,11 @@ struct Matmul {
           break;
       }
     }
-    return launch_matmul_simple(queue, error, name, m, n, k, a, b, epilogue);
+    if constexpr (is_float) {
+      return launch_fma(choice, queue, error, name, 1, m, n, k, PlainSlots<T, Epilogue>{a, b, epilogue}, constant_b);
+    } else {
+      return launch_matmul_simple(queue, error, name, m, n, k, a, b, epilogue);
+    }
   }
 
   /// Refuses int8 sums that might overflow int32.

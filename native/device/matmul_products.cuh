@@ -56,7 +56,11 @@ int32_t launch_products_many(const heddle_launch* queue, heddle_error* error, co
     constexpr bool by_words = sizeof(typename Slots::Element) == 2 && copies_any<Slots>(Factors());
     if constexpr (by_words) return launch_products_unaligned(queue, error, name, matrices, m, n, k, slots);
   }
-  return launch_products_simple(queue, error, name, matrices, m, n, k, slots);
+  if constexpr (fma::multiplies<Slots>) {
+    return launch_fma(queue, error, name, matrices, m, n, k, slots, constant);
+  } else {
+    return launch_products_simple(queue, error, name, matrices, m, n, k, slots);
+  }
 }
 
 /// Enqueues matmuls of a left factor that is computed and has whole rows: a kernel of its own stores it first.

@@ -134,6 +134,19 @@ __device__ __forceinline__ void store_shared_2(Shared16 to, T element) {
   asm volatile("st.shared.u16 [%0], %1;" ::"r"(to.address), "h"(bits) : "memory");
 }
 
+/// Starts copying 4 or 16 bytes of `from`, beginning with element `offset`, which exists even if it is not `valid`. Several threads may copy
+/// 4 bytes each to the same 16 bytes.
+template <int Bytes, class T>
+__device__ __forceinline__ void copy_async(Shared16 to, const In<T>& from, int64_t offset, bool valid) {
+  static_assert(Bytes == 4 || Bytes == 16, "a word or four");
+  if constexpr (Bytes == 4) {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to.address), "l"(from.data + offset), "r"(valid ? 4 : 0) : "memory");
+  } else {
+    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(to.address), "l"(from.data + offset), "r"(valid ? 16 : 0)
+                 : "memory");
+  }
+}
+
 /// Commits the thread's copies since the last commit as one group.
 __device__ __forceinline__ void copy_async_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 

@@ -88,6 +88,10 @@ describe.each([
     expectExact(name, name.split('_').at(-1) ?? ''),
   )
 
+  test.each(['fma_16x64', 'fma_64x64', 'fma_64x128', 'fma_128x128'])('%s is exact by name, with every kind of tail', (tile) => {
+    for (const shape of ['130x140x100', '65x24x37', '7x130x3']) expectExact(`${tile}_${shape}`, shape)
+  })
+
   test('rows is exact by name', () => expectExact('rows_3x104x192', '3x104x192'))
 
   test.each(['5x104x192', '8x13x1000', '2x24x72', '3x8460x40', '5x40x1032', '8x13x2104'])('few is exact by name at %s', (shape) =>
@@ -102,6 +106,8 @@ describe.each([
     'mma_64x64_65x100x199',
     'mma_64x32_64x32x64',
     'mma_64x64_64x64x64',
+    'fma_64x64_64x64x64',
+    'fma_64x64_64x64x128',
   ])('%s is refused, and nothing is written', (name) => {
     const [, tile = '', shape = ''] = /^(.*)_(\d+x\d+x\d+)$/.exec(name) ?? []
     const check = results.get(name)
@@ -109,7 +115,10 @@ describe.each([
     expect(check?.message).toMatch(new RegExp(`^kernel body: the tile ${tile} with k in [12] parts cannot compute `))
   })
 
-  test('rows that are not aligned are multiplied all the same', () => expectExact('f16_17x33x40_misaligned', '17x33x40'))
+  test('rows that are not aligned are multiplied all the same', () => {
+    expectExact('f16_17x33x40_misaligned', '17x33x40')
+    expectExact('f32_40x70x36_misaligned', '40x70x36')
+  })
 
   test('no rows are no work', () => expectExact('f16_empty_0x8x8', '0x8x8'))
 

@@ -58,6 +58,18 @@ inline char* shared_16(Shared16 place, Use use, [[maybe_unused]] Site site) {
   return array->data + place.address;
 }
 
+/// Bytes from `place` on, to be written by one of several threads that fill 16 bytes in parts. Races are tracked per 16 bytes: parts are ordered
+/// against all accesses but one another, like additions.
+inline char* shared_part(Shared16 place, uint32_t bytes) {
+  Worker& worker = *current;
+  const SharedArena::Array* array = worker.dynamic;
+  if (__builtin_expect(array == nullptr || place.address % bytes != 0 || uint64_t{place.address} + bytes > array->bytes, 0)) {
+    worker.fault("dynamic shared byte %u is not a place for %u bytes (%u bytes)", place.address, bytes, worker.shared_bytes);
+  }
+  AccessOrder(worker).add(array->shadow[place.address / 16], "16-byte word", place.address / 16);
+  return array->data + place.address;
+}
+
 /// Meets the whole warp; `operands` begins with the function that serves all lanes.
 template <class Operands>
 inline void run_collective(Operands& operands, Site site) {
@@ -194,17 +206,38 @@ inline void store_shared_16(Shared16 to, const Pack<T, N>& pack, HEDDLE_SIMT_HER
   memcpy(simt::shared_16(to, simt::Use::write, {file, line}), &pack, sizeof pack);
 }
 
-template <class T>
-inline void copy_async_16(Shared16 to, const In<T>& from, int64_t offset, bool valid, HEDDLE_SIMT_HERE) {
-  simt::Worker& worker = *simt::current;
-  constexpr int elements = 16 / static_cast<int>(sizeof(T));
-  if (valid) from.buffer().check(offset, elements, sizeof(T), "read");
-  simt::shared_16(to, simt::Use::write, {file, line});
+namespace simt {
+
+/// Starts a copy of `Bytes` to a place that was checked.
+template <uint32_t Bytes, class T>
+inline void start_copy(Shared16 to, const In<T>& from, int64_t offset, bool valid) {
+  Worker& worker = *current;
+  if (valid) from.buffer().check(offset, Bytes / sizeof(T), sizeof(T), "read");
   if (!worker.copies.reserve(worker.threads)) worker.fault("no memory for asynchronous copies");
   const char* const source = valid ? from.buffer().data + offset * static_cast<int64_t>(sizeof(T)) : nullptr;
-  if (!worker.copies.issue(worker.running, to.address, source)) {
-    worker.fault("more than %u asynchronous copies are under way", simt::AsyncCopies::kMost);
+  if (!worker.copies.issue(worker.running, to.address, source, Bytes)) {
+    worker.fault("more than %u asynchronous copies are under way", AsyncCopies::kMost);
   }
+}
+
+}  // namespace simt
+
+template <class T>
+inline void copy_async_16(Shared16 to, const In<T>& from, int64_t offset, bool valid, HEDDLE_SIMT_HERE) {
+  simt::shared_16(to, simt::Use::write, {file, line});
+  simt::start_copy<16>(to, from, offset, valid);
+}
+
+template <int Bytes, class T>
+inline void copy_async(Shared16 to, const In<T>& from, int64_t offset, bool valid, HEDDLE_SIMT_HERE) {
+  static_assert(Bytes == 4 || Bytes == 16, "a word or four");
+  if (!valid) from.buffer().check(offset, Bytes / sizeof(T), sizeof(T), "read");
+  if (Bytes == 4) {
+    simt::shared_part(to, Bytes);
+  } else {
+    simt::shared_16(to, simt::Use::write, {file, line});
+  }
+  simt::start_copy<Bytes>(to, from, offset, valid);
 }
 
 inline void copy_async_commit() { simt::current->copies.commit(simt::current->running); }
@@ -212,42 +245,23 @@ inline void copy_async_commit() { simt::current->copies.commit(simt::current->ru
 template <int Pending>
 inline void copy_async_wait(HEDDLE_SIMT_HERE) {
   simt::current->copies.wait(simt::current->running, Pending, [&](const simt::AsyncCopy& copy) {
-    char* const to = simt::shared_16({copy.to}, simt::Use::write, {file, line});
+    char* const to = copy.bytes == 16 ? simt::shared_16({copy.to}, simt::Use::write, {file, line}) : simt::shared_part({copy.to}, copy.bytes);
     if (copy.from == nullptr) {
-      memset(to, 0, 16);
+      memset(to, 0, copy.bytes);
     } else {
-      memcpy(to, copy.from, 16);
+      memcpy(to, copy.from, copy.bytes);
     }
   });
 }
 
-namespace simt {
-
-/// Bytes from `place` on, to be written by one of several threads that fill 16 bytes in parts. Races are tracked per 16 bytes: parts are ordered
-/// against all accesses but one another, like additions.
-inline char* shared_part(Shared16 place, uint32_t bytes) {
-  Worker& worker = *current;
-  const SharedArena::Array* array = worker.dynamic;
-  if (__builtin_expect(array == nullptr || place.offset % bytes != 0 || uint64_t{place.offset} + bytes > array->bytes, 0)) {
-    worker.fault("dynamic shared byte %u is not a place for %u bytes (%u bytes)", place.offset, bytes, worker.shared_bytes);
-  }
-  AccessOrder(worker).add(array->shadow[place.offset / 16], "16-byte word", place.offset / 16);
-  return array->data + place.offset;
-}
-
-}  // namespace simt
-
-/// Copies at once: a part written while others read its word is found here, and a missing wait by copies of 16 bytes.
 template <int Elements, class T>
 inline void copy_async_part(Shared16 to, const In<T>& from, int64_t offset, bool valid) {
   constexpr uint32_t bytes = Elements * sizeof(T);
   static_assert(bytes == 4 || bytes == 8, "sizes of copies through the L1 cache");
-  if (valid) from.buffer().check(offset, Elements, sizeof(T), "read");
-  const char* const source = valid ? from.buffer().data + offset * static_cast<int64_t>(sizeof(T)) : nullptr;
+  const char* const source = from.buffer().data + offset * static_cast<int64_t>(sizeof(T));
   if (valid && reinterpret_cast<uintptr_t>(source) % bytes != 0) simt::current->fault("a copy of %u bytes from an address that is no multiple", bytes);
-  char* const place = simt::shared_part(to, bytes);
-  if (valid) memcpy(place, source, bytes);
-  else memset(place, 0, bytes);
+  simt::shared_part(to, bytes);
+  simt::start_copy<bytes>(to, from, offset, valid);
 }
 
 template <class T>
