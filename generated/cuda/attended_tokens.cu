@@ -28,8 +28,7 @@ __global__ void __launch_bounds__(Team::threads, 1) attended_tokens_columns(
       heddle::is_aligned<VEC>(mask, 0);
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
-    const heddle::ColumnTotals<Team, VEC> totals(shared);
-    totals.announce(heddle::bytes_of_column<heddle::Max<int>>);
+    const heddle::ColumnTotals<Team, VEC, heddle::Max<int>> totals(shared);
     heddle::ColumnSums<heddle::Max<int>, Team, VEC> attended_sums;
     for (int64_t round = team.first_row(); valid > 0 && round < s; round += Team::round) {
       heddle::Chunk<unsigned char, VEC> mask_t1[Team::loads];
@@ -45,25 +44,16 @@ __global__ void __launch_bounds__(Team::threads, 1) attended_tokens_columns(
         const int s1 = static_cast<int>(round) + Team::rows_before(j);
         HEDDLE_UNROLL
         for (int i = 0; i < VEC; ++i) {
-          if (WHOLE ? valid > 0 : i < valid) {
-            attended_sums.add(j, i, ((s1 < heddle::read(lengths, b1)) && (mask_t1[j][i] != 0)) ? 1 : 0, s1);
-          }
+          if (WHOLE ? valid > 0 : i < valid) attended_sums.add(j, i, ((s1 < heddle::read(lengths, b1)) && (mask_t1[j][i] != 0)) ? 1 : 0, s1);
         }
       }
     }
-    totals.ready();
-    totals.template send<heddle::Max<int>>(team, 0, attended_sums);
-    totals.receive();
     int attended[VEC];
-    totals.template total<heddle::Max<int>>(team, 0, attended);
-    if (team.stores()) {
-      HEDDLE_UNROLL
-      for (int i = 0; i < VEC; ++i) {
-        if (WHOLE ? valid > 0 : i < valid) {
-          const int t1 = t1_0 + i;
-          heddle::write(y, (static_cast<int64_t>(b1) * t) + t1, (t1 < heddle::read(lengths, b1)) ? attended[i] : 0);
-        }
-      }
+    totals.combine(team, attended_sums, attended);
+    HEDDLE_UNROLL
+    for (int i = 0; i < VEC; ++i) {
+      const int t1 = t1_0 + i;
+      if (WHOLE ? valid > 0 : i < valid) if (team.stores()) heddle::write(y, (static_cast<int64_t>(b1) * t) + t1, (t1 < heddle::read(lengths, b1)) ? attended[i] : 0);
     }
   };
   if (whole) {

@@ -30,7 +30,7 @@ __global__ void __launch_bounds__(Team::threads, 1) beam_loss_kept(
   const int r1 = static_cast<int>(position);
   const int64_t start = static_cast<int64_t>(heddle::read(parents, r1)) * v;
   const bool whole = v % VEC == 0 &&
-      heddle::is_aligned<VEC>(logits, start);
+      heddle::is_aligned<VEC>(logits, 0);
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
     heddle::Chunk<float, VEC> x[CHUNKS];
@@ -86,7 +86,7 @@ __global__ void __launch_bounds__(Team::threads, 2) beam_loss_reread(
   const int r1 = static_cast<int>(position);
   const int64_t start = static_cast<int64_t>(heddle::read(parents, r1)) * v;
   const bool whole = v % VEC == 0 &&
-      heddle::is_aligned<VEC>(logits, start);
+      heddle::is_aligned<VEC>(logits, 0);
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
     heddle::Accumulator<heddle::Max<float>> top_lanes;

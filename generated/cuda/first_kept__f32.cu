@@ -33,8 +33,8 @@ __global__ void __launch_bounds__(Team::threads, 1) first_kept_kept(
   const int64_t start_2 = static_cast<int64_t>(b1) * n;
   const bool whole = s % VEC == 0 &&
       n % VEC == 0 &&
-      heddle::is_aligned<VEC>(kept, start) &&
-      heddle::is_aligned<VEC>(y, start_2);
+      heddle::is_aligned<VEC>(kept, 0) &&
+      heddle::is_aligned<VEC>(y, 0);
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
     heddle::Chunk<int, VEC> kept_t[CHUNKS];
@@ -93,8 +93,8 @@ __global__ void __launch_bounds__(Team::threads, 2) first_kept_reread(
   const int64_t start_2 = static_cast<int64_t>(b1) * n;
   const bool whole = s % VEC == 0 &&
       n % VEC == 0 &&
-      heddle::is_aligned<VEC>(kept, start) &&
-      heddle::is_aligned<VEC>(y, start_2);
+      heddle::is_aligned<VEC>(kept, 0) &&
+      heddle::is_aligned<VEC>(y, 0);
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
     heddle::Accumulator<heddle::ArgMax<int>> first_lanes;

@@ -29,8 +29,7 @@ __global__ void __launch_bounds__(Team::threads, 1) mean_kept_columns(
       heddle::is_aligned<VEC>(x, 0);
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
-    const heddle::ColumnTotals<Team, VEC> totals(shared);
-    totals.announce(heddle::bytes_of_column<heddle::Sum<float>, heddle::Sum<int>>);
+    const heddle::ColumnTotals<Team, VEC, heddle::Sum<float>, heddle::Sum<int>> totals(shared);
     heddle::ColumnSums<heddle::Sum<float>, Team, VEC> total_sums;
     heddle::ColumnSums<heddle::Sum<int>, Team, VEC> sum0_sums;
     for (int64_t round = team.first_row(); valid > 0 && round < s; round += Team::round) {
@@ -54,22 +53,13 @@ __global__ void __launch_bounds__(Team::threads, 1) mean_kept_columns(
         }
       }
     }
-    totals.ready();
-    totals.template send<heddle::Sum<float>>(team, 0, total_sums);
-    totals.template send<heddle::Sum<int>>(team, heddle::bytes_of_column<heddle::Sum<float>>, sum0_sums);
-    totals.receive();
     float total[VEC];
-    totals.template total<heddle::Sum<float>>(team, 0, total);
     int sum0[VEC];
-    totals.template total<heddle::Sum<int>>(team, heddle::bytes_of_column<heddle::Sum<float>>, sum0);
-    if (team.stores()) {
-      HEDDLE_UNROLL
-      for (int i = 0; i < VEC; ++i) {
-        if (WHOLE ? valid > 0 : i < valid) {
-          const int c = c0 + i;
-          heddle::write(y, (static_cast<int64_t>(b1) * n) + c, total[i] / static_cast<float>(max(sum0[i], 1)));
-        }
-      }
+    totals.combine(team, total_sums, sum0_sums, total, sum0);
+    HEDDLE_UNROLL
+    for (int i = 0; i < VEC; ++i) {
+      const int c = c0 + i;
+      if (WHOLE ? valid > 0 : i < valid) if (team.stores()) heddle::write(y, (static_cast<int64_t>(b1) * n) + c, total[i] / static_cast<float>(max(sum0[i], 1)));
     }
   };
   if (whole) {
