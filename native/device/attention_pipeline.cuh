@@ -182,8 +182,8 @@ __device__ __forceinline__ void compute_queries(const PipelinedWork<Slots, Shape
     const uint32_t place = static_cast<uint32_t>(row) * Shape::row_bytes + static_cast<uint32_t>(chunk % 8 ^ row % 8) * 16;
     store_shared_16(memory.queries + (block + place), pack);
   }
-  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-  arrive(memory.queries_full());
+  publish_to_products();
+  memory.queries_full().arrive();
 }
 
 /// Announces the queries and fills the rings: keys of a tile and values of the previous one. Started copies are announced when the next

@@ -23,11 +23,6 @@
 #define HEDDLE_ROLLED _Pragma("unroll 1")
 #endif
 
-// Main loops for Hopper are compiled for every GPU, and for the CPU device where tests ask for that one.
-#if !defined(HEDDLE_SIMT) || defined(HEDDLE_SIMT_HOPPER)
-#define HEDDLE_HOPPER 1
-#endif
-
 #if defined(HEDDLE_SIMT)
 // As in simt.hpp: two kernel libraries in one process share nothing.
 #pragma GCC visibility push(hidden)

@@ -18,7 +18,7 @@ struct StoredFactors {
   using Element = typename Slots::Element;
   using Loaded = typename Slots::Loaded;
   static constexpr int VEC = Slots::VEC, PRODUCTS = Slots::PRODUCTS;
-  static constexpr bool PARTS = Slots::PARTS;
+  static constexpr bool PARTS = Slots::PARTS, HOLDS_FACTORS = true;
   struct Row {};
 
   Slots slots;

@@ -146,7 +146,9 @@ int32_t launch_matmul_wgmma(const MatmulChoice& choice, const heddle_launch* lau
     };
     if (!wgmma::is_whole(n, epilogue)) {
       if (choice.tile == MatmulTile::single_128x64) return run_single(SingleTile<64>(), Constant<false>());
-      if (choice.tile == MatmulTile::single_128x128) return run_single(SingleTile<128>(), Constant<false>());
+      if constexpr (wgmma::has_ragged_square<Epilogue>) {
+        if (choice.tile == MatmulTile::single_128x128) return run_single(SingleTile<128>(), Constant<false>());
+      }
     } else {
       switch (choice.tile) {
         case MatmulTile::single_128x64:

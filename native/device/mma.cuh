@@ -9,6 +9,7 @@
 #ifndef HEDDLE_MMA_CUH
 #define HEDDLE_MMA_CUH
 
+#include "hopper_loops.cuh"
 #include "kernel.cuh"
 
 #if defined(HEDDLE_SIMT)

@@ -3,6 +3,7 @@
 #ifndef HEDDLE_TENSOR_MAP_CUH
 #define HEDDLE_TENSOR_MAP_CUH
 
+#include "hopper_loops.cuh"
 #include "kernel.cuh"
 
 #if defined(HEDDLE_HOPPER)

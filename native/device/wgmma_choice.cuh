@@ -22,6 +22,12 @@ constexpr bool in_two_steps = false;
 template <class Epilogue>
 constexpr bool in_two_steps<Epilogue, std::void_t<typename Epilogue::Loaded>> = true;
 
+/// True if registers suffice for the epilogue beside ragged tiles of 128 columns: not if it holds the factors, too (8 bytes would spill).
+template <class Epilogue, class = void>
+constexpr bool has_ragged_square = true;
+template <class Epilogue>
+constexpr bool has_ragged_square<Epilogue, std::void_t<decltype(Epilogue::HOLDS_FACTORS)>> = false;
+
 /// Number of clusters that run at the same time.
 inline int64_t pairs_at_once() { return std::max(1, device_attribute(cudaDevAttrMultiProcessorCount) / 2); }
 
@@ -73,7 +79,8 @@ bool exists(const MatmulChoice& choice, int64_t n, const Epilogue& epilogue) {
   if (choice.tile == MatmulTile::turns_128x128) return true;
   if constexpr (in_two_steps<Epilogue>) {
     if (choice.tile < MatmulTile::single_128x64) return false;
-    if (!is_whole(n, epilogue)) return choice.split == 1 && (choice.tile == MatmulTile::single_128x64 || choice.tile == MatmulTile::single_128x128);
+    const bool is_square = has_ragged_square<Epilogue> && choice.tile == MatmulTile::single_128x128;
+    if (!is_whole(n, epilogue)) return choice.split == 1 && (choice.tile == MatmulTile::single_128x64 || is_square);
     return choice.tile < MatmulTile::turns_128x192 || (choice.tile == MatmulTile::turns_128x192 && wide_in_turns<T, Epilogue>());
   } else {
     return false;
@@ -196,7 +203,7 @@ bool crosses_lines(int64_t k) {
 /// Where a few rows leave much of a tile empty, it still reads the factors less often than small tiles do. Of the time around the steps the
 /// last epilogue is the most, whose columns are not stored in whole words. Of nine matmuls of 150 to 1,500 rows on an H200, this finds the
 /// fastest of the three tiles for seven, and one that takes 1.1 and 1.24 times as long for the others.
-template <class T>
+template <class T, bool HasSquare>
 MatmulChoice choose_ragged(int64_t m, int64_t n, int64_t k) {
   const int64_t at_once = device_attribute(cudaDevAttrMultiProcessorCount), steps = divide_up(k, box_columns<T>);
   const int64_t narrow = divide_up(m, 128) * divide_up(n, 64), square = divide_up(m, 128) * divide_up(n, 128);
@@ -207,7 +214,7 @@ MatmulChoice choose_ragged(int64_t m, int64_t n, int64_t k) {
     return rounds * steps * std::max(128 * columns / products_a_cycle, read * std::min(blocks, at_once) / (bytes_a_cycle * at_once));
   };
   const int64_t by_narrow = cost(64, 192, narrow, divide_up(narrow, at_once)) + around_narrow;
-  const int64_t by_square = cost(128, 256, square, divide_up(square, at_once)) + around_square;
+  const int64_t by_square = HasSquare ? cost(128, 256, square, divide_up(square, at_once)) + around_square : INT64_MAX;
   // Each block of a pair reads half of the columns, for both.
   const int64_t pairs = divide_up(m, 256) * divide_up(n, 128);
   const int64_t by_pairs = cost(128, 192, 2 * pairs, divide_up(pairs, pairs_at_once())) + around_pair;
@@ -220,7 +227,7 @@ template <class T, class Epilogue>
 MatmulChoice choose(int64_t m, int64_t n, int64_t k, const Epilogue& epilogue) {
   const bool many = fill_pairs<T>(m, n);
   if constexpr (in_two_steps<Epilogue>) {
-    if (!is_whole(n, epilogue)) return choose_ragged<T>(m, n, k);
+    if (!is_whole(n, epilogue)) return choose_ragged<T, has_ragged_square<Epilogue>>(m, n, k);
     const auto any = [](MatmulTile) { return true; };
     if (has_more_tiles<T> && is_half_full(m, n, k)) return choose_halves<T>(cheapest_single<T>(m, n, k, any), m, n, k);
     const MatmulTile single = choose_single<T>(m, n, k);

@@ -11,7 +11,7 @@ import { version, versionWalks, withoutChecks } from './passes/version.js'
 import { type Frame, newState } from './state.js'
 import { verifyLoops } from './verify.js'
 
-/** What is lowered: the steps of a row, or a program whose rows are divided too. */
+/** Steps of a row, or a program whose rows are divided too. */
 export type Lowered = readonly Step[] | DealtProgram
 
 /** Passes, by the name that `inspect` shows. A test replaces each by a faulty one. */

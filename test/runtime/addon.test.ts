@@ -17,6 +17,7 @@ it('names the folder HEDDLE_NATIVE states when nothing is there', () => {
 it('reports every kind of device, present or not', () => {
   vi.stubEnv('HEDDLE_NATIVE', '/nowhere')
   expect(detectDevices()).toMatchObject([
+    { kind: 'js', available: true },
     { kind: 'simt', available: false, hint: expect.stringContaining('heddle build') },
     { kind: 'cuda', available: false },
   ])
