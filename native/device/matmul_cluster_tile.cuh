@@ -6,9 +6,8 @@
 #include "matmul_pipeline.cuh"
 #include "tensor_map.cuh"
 #include "wgmma_narrow.cuh"
-#include "wgmma_right.cuh"
 
-#if defined(HEDDLE_HOPPER)
+#if !defined(HEDDLE_SIMT)
 
 namespace heddle {
 
@@ -65,20 +64,20 @@ __device__ __forceinline__ void fill_stages(const ClusterStages<Tile>& stages, c
                                             const ClusterWork& work, int row0, int column0, int begin, int count) {
   const auto start_b = [&](int s, int stage) {
     stages.full_of(stage).arrive_expecting(work.bytes);
-    copy_right<Tile::columns, true>(stages.b_of(stage), b_map, stages.full_of(stage), (begin + s) * box_columns<T>, column0, work.n);
+    copy_permuted(stages.b_of(stage), b_map, stages.full_of(stage), (begin + s) * box_columns<T>, column0 / permuted_rows);
   };
   const auto start_a = [&](int s, int stage) {
     copy_box(stages.a_of(stage), a_map, stages.full_of(stage), (begin + s) * box_columns<T>, row0);
   };
   const int first = count < work.stages ? count : work.stages;
   if (!work.constant_b) wait_for_producers();
-  HEDDLE_ROLLED
+#pragma unroll 1
   for (int s = 0; s < first; ++s) start_b(s, s);
   wait_for_producers();
-  HEDDLE_ROLLED
+#pragma unroll 1
   for (int s = 0; s < first; ++s) start_a(s, s);
   uint32_t parity = 0;
-  HEDDLE_ROLLED
+#pragma unroll 1
   for (int s = first, stage = 0; s < count; ++s) {
     stages.empty_of(stage).wait(parity);
     start_b(s, stage);

@@ -4,7 +4,6 @@
 
 #include <type_traits>
 
-#include "columns_store.cuh"
 #include "mma.cuh"
 
 namespace heddle {

@@ -5,9 +5,8 @@
 
 #include "tensor_map.cuh"
 #include "wgmma.cuh"
-#include "wgmma_right.cuh"
 
-#if defined(HEDDLE_HOPPER)
+#if !defined(HEDDLE_SIMT)
 
 namespace heddle {
 
@@ -128,25 +127,25 @@ __device__ __forceinline__ TileOrigin tile_origin(const WgmmaWork& work, int ind
   return {row, (first + place % width) * Tile::own_columns};
 }
 
-/// Fills the ring with the block's tiles of a and its share of those of b. Called by one thread. `Permuted`: as in copy_right().
-template <class T, class Tile, bool Permuted>
+/// Fills the ring with the block's tiles of a and its share of those of b. Called by one thread.
+template <class T, class Tile>
 __device__ __forceinline__ void fill_ring(Ring<Tile> ring, const CUtensorMap& a_map, const RightMaps<Tile::products>& b_maps,
                                           const WgmmaWork& work) {
   const int rank = static_cast<int>(cluster_rank()) % Tile::pair;
   const Steps steps = own_steps<Tile>(work);
   const auto start_b = [&](const Ring<Tile>& at, int column, int step) {
     at.full().arrive_expecting(Tile::stage_bytes);
-    const int first = (steps.begin + step) * box_columns<T>;
+    const int first = (steps.begin + step) * box_columns<T>, group = column / permuted_rows;
     if constexpr (Tile::pair == 1) {
-      copy_right<Tile::box, Permuted>(at.b(), b_maps.of[0], at.full(), first, column, work.n);
+      copy_permuted(at.b(), b_maps.of[0], at.full(), first, group);
     } else if constexpr (Tile::products > 1) {
-      copy_right<Tile::box, Permuted, true>(at.b() + static_cast<uint32_t>(rank) * (Tile::box * Tile::row_bytes), b_maps.of[rank],
-                                            at.full(), first, column, work.n);
+      copy_permuted_to_both(at.b() + static_cast<uint32_t>(rank) * (Tile::box * Tile::row_bytes), b_maps.of[rank], at.full(), first,
+                            group);
     } else if constexpr (Tile::halves) {
-      copy_right<Tile::box, Permuted, true>(at.b() + static_cast<uint32_t>(rank) * (Tile::box * Tile::row_bytes), b_maps.of[0],
-                                            at.full(), first, column + rank * Tile::box, work.n);
+      copy_permuted_to_both(at.b() + static_cast<uint32_t>(rank) * (Tile::box * Tile::row_bytes), b_maps.of[0], at.full(), first,
+                            group + rank * (Tile::box / permuted_rows));
     } else if (step % 2 == rank) {
-      copy_right<Tile::box, Permuted, true>(at.b(), b_maps.of[0], at.full(), first, column, work.n);
+      copy_permuted_to_both(at.b(), b_maps.of[0], at.full(), first, group);
     }
   };
   int early = work.read_b_early ? min(steps.count, Tile::stages) : 0;
