@@ -4,11 +4,11 @@ import { dtypeInfo, dtypes } from '../ir/dtype.js'
 import { findLayout, type Layouts, layoutSize } from '../runtime/layouts.js'
 import type { KernelSource } from '../runtime/library.js'
 import type { NativeBuffer, NativeDevice, NativeSlice, NativeStep } from '../runtime/native.js'
+import { encodeNumbers } from '../runtime/numbers.js'
 import { poisonByte } from '../verify/block.js'
 import type { OpRule } from '../verify/op_rule.js'
 import { integer, normal, type Random, random } from '../verify/random.js'
 import { ruleOf } from '../verify/rules.js'
-import { encodeNumbers } from '../verify/storage.js'
 import type { TuneKernel } from './tune_plan.js'
 
 /** Sizes of a launch, by dimension. */

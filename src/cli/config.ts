@@ -2,7 +2,7 @@
 import { join } from 'node:path'
 import { Command, Option } from '@commander-js/extra-typings'
 import { usageError } from '../errors.js'
-import { includeFolders, packageRoot, simtFlags, type Target, targets } from '../toolchain/index.js'
+import { gpuFlags, includeFolders, packageRoot, simtFlags, type Target, targets } from '../toolchain/index.js'
 import { type CliContext, json } from './context.js'
 
 export interface ConfigOptions {
@@ -22,7 +22,7 @@ export interface ConfigResult {
 export function config({ target = 'cuda' }: Pick<ConfigOptions, 'target'> = {}): ConfigResult {
   return {
     includes: includeFolders(join(packageRoot(), 'native'), target),
-    flags: target === 'simt' ? simtFlags() : ['-std=c++17', '-O3'],
+    flags: target === 'simt' ? simtFlags() : gpuFlags,
   }
 }
 

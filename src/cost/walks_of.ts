@@ -1,5 +1,5 @@
 /** Walks of each kind of mapped program: elements, rows, columns and totals. Blocks are those that the launchers make (src/emit, native/device). */
-import { type ColumnProgram, type DealtStep, type TotalProgram, walkOf } from '../schedule/dealt_program.js'
+import { type ColumnProgram, type DividedStep, type TotalProgram, walkOf } from '../schedule/divided_program.js'
 import { intervalIn, type MappedKernel } from '../schedule/mapped.js'
 import type { Reduced } from '../schedule/reduction.js'
 import { reducing, teamInstructions } from './combining.js'
@@ -62,7 +62,7 @@ function columnWalks(
 /** Multiprocessors for which a launcher chooses tiles: of an H200. */
 const usualMultiprocessors = 132
 
-function columnWalk(step: DealtStep, around: readonly Counted[], order: readonly Counted[], vec: number, sizes: Sizes): Walk {
+function columnWalk(step: DividedStep, around: readonly Counted[], order: readonly Counted[], vec: number, sizes: Sizes): Walk {
   const axes = new Set(around.map(({ index }) => index))
   const base = {
     axes,

@@ -1,6 +1,6 @@
 /** Launches of column programs and programs of totals as source. The device headers choose their teams. */
 import type CodeBlockWriter from 'code-block-writer'
-import { type ColumnProgram, passesOf, type TotalProgram, walkOf } from '../schedule/dealt_program.js'
+import { type ColumnProgram, passesOf, type TotalProgram, walkOf } from '../schedule/divided_program.js'
 import type { MappedKernel } from '../schedule/mapped.js'
 import type { Reduced } from '../schedule/reduction.js'
 import { expressionText, type Scope, wideText } from './expression.js'

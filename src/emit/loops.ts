@@ -8,7 +8,7 @@ import { type IfExists, type LaneLoop, type Loop, type Search, type VectorLoop, 
 import { passStatementOf } from '../schedule/constructs/index.js'
 import { callText, searchTexts } from './constructs/index.js'
 import type { PassContext } from './context.js'
-import { printDealt } from './dealt_loop.js'
+import { printDivided } from './divided_loop.js'
 import { operandText } from './expression.js'
 import { bodyWriter, insert, lines } from './frame.js'
 import { leafText } from './loop_leaf.js'
@@ -28,7 +28,7 @@ function print(loops: readonly Loop[], printing: Printing): void {
         printVersion(loop, printing)
         break
       case 'for':
-        if ('loops' in loop) printDealt(loop, printing, print)
+        if ('loops' in loop) printDivided(loop, printing, print)
         else if (loop.owner === 'lane') printLanes(loop, printing)
         else printVector(loop, printing)
         break

@@ -1,7 +1,7 @@
 /** Column programs and programs of totals as CUDA source: a kernel whose threads divide rows, or chunks of a whole tensor. */
 import { frameOf } from '../loop/kernel_loops.js'
 import { loopsOf } from '../loop/pipeline.js'
-import type { ColumnProgram, TotalProgram } from '../schedule/dealt_program.js'
+import type { ColumnProgram, TotalProgram } from '../schedule/divided_program.js'
 import type { MappedKernel } from '../schedule/mapped.js'
 import { operandText, type Scope } from './expression.js'
 import { type Body, bodyWriter, functionName, lines, newContext, writeIndices } from './frame.js'

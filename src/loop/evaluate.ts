@@ -7,7 +7,7 @@ import { evaluateExpr } from '../ir/evaluate.js'
 import type { Expr } from '../ir/expr.js'
 import { firstOf, placeOf } from './chunk_values.js'
 import { combineAccumulator } from './evaluate_combine.js'
-import { exchangeParts, runDealt } from './evaluate_dealt.js'
+import { exchangeParts, runDivided } from './evaluate_divided.js'
 import { type Lane, newRegisters, type Row } from './evaluate_lane.js'
 import { collectSearch, finishSearch } from './evaluate_search.js'
 import { type Copy, type LaneLoop, type Loop, type VectorLoop, wholeFlag } from './ir.js'
@@ -68,7 +68,7 @@ const shared: Runs<'version' | 'for' | 'exists' | 'barrier' | 'combine' | 'excha
   for(loop, lanes, run) {
     if ('loops' in loop) {
       const team = { ...run.team, vec: loop.step === 'chunk' ? run.team.vec : 1 }
-      runDealt(loop, lanes, team.lanes, team.vec, (of) => runAll(loop.body, of, { ...run, team }))
+      runDivided(loop, lanes, team.lanes, team.vec, (of) => runAll(loop.body, of, { ...run, team }))
     } else if (loop.owner === 'lane') runLanes(loop, lanes, run)
     else runElements(loop, lanes, run)
   },

@@ -59,7 +59,7 @@ export interface LaneLoop {
  * Iterations divided among threads: rows among the slots of a chunk of columns, or the chunks of a tensor among the threads of a grid. The chunks that
  * a thread loads in a few iterations are in flight together.
  */
-export interface DealtLoop {
+export interface DividedLoop {
   readonly kind: 'for'
   readonly owner: 'slot' | 'grid'
   /** Outermost first. The chunks of a grid lie along the last. */
@@ -288,7 +288,7 @@ export interface Version {
 
 export type Loop =
   | LaneLoop
-  | DealtLoop
+  | DividedLoop
   | VectorLoop
   | Let
   | Offset

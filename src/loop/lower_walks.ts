@@ -9,19 +9,19 @@ import { rewrite } from '../ir/walk.js'
 import {
   type ChunkLoad,
   type ColumnStores,
-  type DealtPass,
-  type DealtProgram,
-  type DealtStep,
+  type DividedPass,
+  type DividedProgram,
+  type DividedStep,
   passesOf,
   walkOf,
-} from '../schedule/dealt_program.js'
+} from '../schedule/divided_program.js'
 import type { Loop as Counted } from '../schedule/normal.js'
 import { resultsOf } from '../schedule/reduction.js'
-import type { Access, Accumulator, Announce, Copy, DealtLoop, Loop } from './ir.js'
+import type { Access, Accumulator, Announce, Copy, DividedLoop, Loop } from './ir.js'
 
 /** A program being lowered. */
 interface Draft {
-  readonly owner: DealtLoop['owner']
+  readonly owner: DividedLoop['owner']
   /** The loop along which chunks lie. */
   readonly chunk: Counted
   /** An expression with the results for a column as elements of rows. */
@@ -31,7 +31,7 @@ interface Draft {
   accumulators: number
 }
 
-export function lowerWalks(program: DealtProgram): readonly Loop[] {
+export function lowerWalks(program: DividedProgram): readonly Loop[] {
   const { kind, sequence } = program
   const lowered = (draft: Omit<Draft, 'announced' | 'accumulators'>): readonly Loop[] => {
     const given: Draft = { ...draft, announced: [], accumulators: 0 }
@@ -57,7 +57,7 @@ export function lowerWalks(program: DealtProgram): readonly Loop[] {
   return [{ ...lanes, together: true, unrolled: false, body: lowered({ owner: 'slot', chunk: { index, length }, ofColumns }) }]
 }
 
-function lowerStep(step: DealtStep, draft: Draft): readonly Loop[] {
+function lowerStep(step: DividedStep, draft: Draft): readonly Loop[] {
   switch (step.kind) {
     case 'let':
       return lowerLet(step, draft)
@@ -109,7 +109,7 @@ const inRows = (place: Pick<Access, 'tensor' | 'indices' | 'index'>, isPacked: b
   whole: false,
 })
 
-function lowerReductions({ loops, loads, reductions, when }: DealtPass, draft: Draft): readonly Loop[] {
+function lowerReductions({ loops, loads, reductions, when }: DividedPass, draft: Draft): readonly Loop[] {
   const { owner, chunk, ofColumns, announced } = draft
   const isOfColumns = owner === 'slot'
   const parts = reductions.map(({ stmt, values }) => {
@@ -133,7 +133,7 @@ function lowerReductions({ loops, loads, reductions, when }: DealtPass, draft: D
   announced.push(announce)
   const add = parts.map(({ accumulator, values }): Loop => ({ kind: 'accumulate', into: accumulator, values }))
   const step = isOfColumns || loads.length > 0 ? 'chunk' : 'element'
-  const walk: DealtLoop = {
+  const walk: DividedLoop = {
     kind: 'for',
     owner,
     loops,

@@ -1,5 +1,5 @@
 /** The passes of the loop IR, in order. `heddle inspect --passes` shows what each of them makes. */
-import type { DealtProgram } from '../schedule/dealt_program.js'
+import type { DividedProgram } from '../schedule/divided_program.js'
 import type { Step } from '../schedule/passes.js'
 import { type Access, eachLoop, type Loop } from './ir.js'
 import { lowerSteps } from './lower.js'
@@ -12,7 +12,7 @@ import { type Frame, newState } from './state.js'
 import { verifyLoops } from './verify.js'
 
 /** Steps of a row, or a program whose rows are divided too. */
-export type Lowered = readonly Step[] | DealtProgram
+export type Lowered = readonly Step[] | DividedProgram
 
 /** Passes, by the name that `inspect` shows. A test replaces each by a faulty one. */
 export const loopPasses = {

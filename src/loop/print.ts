@@ -2,7 +2,7 @@
 
 import type { Expr } from '../ir/expr.js'
 import { printExpr } from '../ir/print.js'
-import type { Access, Accumulator, Copy, DealtLoop, LaneLoop, Loop } from './ir.js'
+import type { Access, Accumulator, Copy, DividedLoop, LaneLoop, Loop } from './ir.js'
 
 /** Loops as text, two spaces of indent per level. */
 export const printLoops = (loops: readonly Loop[], indent = ''): string =>
@@ -17,7 +17,7 @@ function lineOf(loop: Loop): string {
   switch (loop.kind) {
     case 'for':
       if (loop.owner === 'vector') return `for ${loop.index} in chunk: vector`
-      return loop.owner === 'lane' ? laneText(loop) : dealtText(loop)
+      return loop.owner === 'lane' ? laneText(loop) : dividedText(loop)
     case 'let':
       return `let ${loop.name}: ${loop.type} = ${printExpr(loop.value)}${loop.ofChunk === undefined ? '' : ' (once per chunk)'}`
     case 'offset':
@@ -83,7 +83,7 @@ function laneText({ index, length, step, walk, together, unrolled }: LaneLoop): 
   return `for ${index} < ${printExpr(length)}: lanes, ${step === 'element' ? 'one element each' : `chunks of VEC, ${rounds}`}${together ? ', all meet' : ''}`
 }
 
-function dealtText({ owner, loops, step, when: condition }: DealtLoop): string {
+function dividedText({ owner, loops, step, when: condition }: DividedLoop): string {
   const all = loops.map(({ index, length }) => `${index} < ${printExpr(length)}`).join(', ')
   const by =
     owner === 'slot' ? 'slots, some rows at once' : `the grid, some ${step === 'chunk' ? 'chunks of VEC' : 'elements'} at once`

@@ -14,7 +14,7 @@ import {
   type Access,
   type Accumulator,
   bodyOf,
-  type DealtLoop,
+  type DividedLoop,
   eachLoop,
   type LaneLoop,
   type Loop,
@@ -30,7 +30,7 @@ interface Inside {
   readonly names: Set<string>
   readonly lanes?: LaneLoop
   /** The loop that slots or the grid divide. */
-  readonly dealt?: DealtLoop
+  readonly divided?: DividedLoop
   readonly vector: boolean
   readonly exists: boolean
   readonly version?: Version
@@ -62,7 +62,7 @@ function verifyBody(loops: readonly Loop[], inside: Inside): void {
       ...inside,
       names,
       ...(loop.kind === 'for' && loop.owner === 'lane' ? { lanes: loop } : {}),
-      ...(isDealt(loop) ? { dealt: loop } : {}),
+      ...(isDivided(loop) ? { divided: loop } : {}),
       ...(loop.kind === 'version' ? { version: loop } : {}),
       vector:
         inside.vector || (loop.kind === 'for' && (loop.owner === 'vector' || (loop.owner === 'lane' && loop.step === 'element'))),
@@ -73,7 +73,7 @@ function verifyBody(loops: readonly Loop[], inside: Inside): void {
   }
 }
 
-const isDealt = (loop: Loop): loop is DealtLoop => 'loops' in loop
+const isDivided = (loop: Loop): loop is DividedLoop => 'loops' in loop
 
 /** Names that can be read in a loop. */
 function namesOfLoop(loop: Extract<Loop, { readonly kind: 'for' }>): readonly string[] {
@@ -129,9 +129,9 @@ function verifyReads(loop: Loop, { names, fail }: Inside): void {
 }
 
 function verifyPlace(loop: Loop, inside: Inside): void {
-  const { lanes, dealt, vector, exists, fail } = inside
+  const { lanes, divided, vector, exists, fail } = inside
   const meets = isMeeting(loop)
-  if (meets && (vector || dealt !== undefined || (lanes !== undefined && !lanes.together)))
+  if (meets && (vector || divided !== undefined || (lanes !== undefined && !lanes.together)))
     fail('lanes meet where not all of them pass')
   if ('access' in loop) verifyAccess(loop.access, inside)
   switch (loop.kind) {
@@ -145,7 +145,7 @@ function verifyPlace(loop: Loop, inside: Inside): void {
     case 'accumulate':
     case 'put':
       if (!vector || !exists) fail('an element that may not exist is collected')
-      if (loop.kind === 'accumulate' && loop.into.columns === true && dealt?.owner !== 'slot')
+      if (loop.kind === 'accumulate' && loop.into.columns === true && divided?.owner !== 'slot')
         fail('a column collects what all of its threads have')
       return
     case 'store':
@@ -166,20 +166,20 @@ function verifyPlace(loop: Loop, inside: Inside): void {
 }
 
 /** True for a loop whose iterations are not divided again by those who run it. Rows are divided among the slots of a chunk of columns. */
-function mayStand({ owner }: Extract<Loop, { readonly kind: 'for' }>, { lanes, dealt, vector }: Inside): boolean {
-  if (vector || (dealt !== undefined && owner !== 'vector')) return false
-  if (owner === 'vector') return lanes !== undefined || dealt !== undefined
+function mayStand({ owner }: Extract<Loop, { readonly kind: 'for' }>, { lanes, divided, vector }: Inside): boolean {
+  if (vector || (divided !== undefined && owner !== 'vector')) return false
+  if (owner === 'vector') return lanes !== undefined || divided !== undefined
   return owner === 'slot' ? lanes?.walk === 'columns' : lanes === undefined
 }
 
 /** True where a thread has a chunk that no other thread has. */
-const hasChunks = ({ lanes, dealt }: Inside): boolean =>
-  dealt === undefined ? lanes !== undefined && lanes.walk !== 'columns' : dealt.step === 'chunk'
+const hasChunks = ({ lanes, divided }: Inside): boolean =>
+  divided === undefined ? lanes !== undefined && lanes.walk !== 'columns' : divided.step === 'chunk'
 
-function isStoredOnce(by: 'owner' | 'first lane' | 'first slot', { lanes, dealt, vector, exists }: Inside): boolean {
-  if (by === 'first lane') return lanes === undefined && dealt === undefined
+function isStoredOnce(by: 'owner' | 'first lane' | 'first slot', { lanes, divided, vector, exists }: Inside): boolean {
+  if (by === 'first lane') return lanes === undefined && divided === undefined
   const isElement = vector && exists
-  return isElement && (by === 'owner') === (dealt !== undefined || lanes?.walk !== 'columns')
+  return isElement && (by === 'owner') === (divided !== undefined || lanes?.walk !== 'columns')
 }
 
 /** True if lanes that have no chunk run a loop too. Those of columns check that they have one. */

@@ -5,7 +5,7 @@ import { type Instance, resolveDType } from '../ir/instance.js'
 import type { Kernel, StmtOf, TensorParam } from '../ir/kernel.js'
 import { introducedNames } from '../ir/walk.js'
 import { type Access, classify, offsetOf } from './access.js'
-import type { ChunkLoad, ColumnStore } from './dealt_program.js'
+import type { ChunkLoad, ColumnStore } from './divided_program.js'
 import { freshName, type Loop } from './normal.js'
 import { rewritePaths, sameExpr, usesIndex } from './rewrite.js'
 

@@ -3,7 +3,7 @@ import type { Expr } from '../ir/expr.js'
 import type { StmtOf } from '../ir/kernel.js'
 import { freeNames } from '../ir/walk.js'
 import type { Simple } from './column_rows.js'
-import type { ChunkLoad, DealtPass, DealtStep } from './dealt_program.js'
+import type { ChunkLoad, DividedPass, DividedStep } from './divided_program.js'
 import type { Loop } from './normal.js'
 import { isReduction, type Reduced, resultsOf } from './reduction.js'
 import { contains } from './rewrite.js'
@@ -18,7 +18,7 @@ export interface ColumnParts {
 }
 
 /** Independent reductions share a walk over the rows; values computed from their results follow it. */
-export function inLevels({ body, reductions, loads, loop, when }: ColumnParts): DealtStep[] {
+export function inLevels({ body, reductions, loads, loop, when }: ColumnParts): DividedStep[] {
   const levels = new Map<string, number>()
   const levelOf = (exprs: readonly Expr[]): number =>
     Math.max(0, ...exprs.flatMap((e) => [...freeNames(e)].map((name) => levels.get(name) ?? 0)))
@@ -38,10 +38,10 @@ export function inLevels({ body, reductions, loads, loop, when }: ColumnParts): 
     }
   }
   const last = Math.max(0, ...walks.keys(), ...once.keys())
-  return Array.from({ length: last + 1 }, (_, level): DealtStep[] => {
+  return Array.from({ length: last + 1 }, (_, level): DividedStep[] => {
     const together = walks.get(level) ?? []
     const read = readBy(loads, together)
-    const pass: DealtPass = {
+    const pass: DividedPass = {
       kind: 'pass',
       loops: [loop],
       loads: read,

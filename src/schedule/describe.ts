@@ -2,7 +2,7 @@
 import { printExpr, printStmt } from '../ir/print.js'
 import { printAxis } from '../ir/row_axis.js'
 import { passStatementOf, rowStatementOf } from './constructs/index.js'
-import type { DealtProgram } from './dealt_program.js'
+import type { DividedProgram } from './divided_program.js'
 import {
   type ElementwiseProgram,
   type InRows,
@@ -97,7 +97,7 @@ function describeLaunch(mapped: MappedKernel): string {
     ...(program.kind === 'elementwise' ? stagedLines(program) : []),
     ...stepsOf(mapped).flatMap(stepLines),
     ...(program.kind === 'elementwise' && program.pieces !== undefined ? pieceLines(program.pieces) : []),
-    ...(program.kind === 'columns' || program.kind === 'totals' ? dealtLines(program) : []),
+    ...(program.kind === 'columns' || program.kind === 'totals' ? dividedLines(program) : []),
     ...ownVariantLines(mapped).map((v) => `  ${v.name}: ${v.schedule}; ${v.when}`),
   ].join('\n')
 }
@@ -115,7 +115,7 @@ const pieceLines = ({ index, bounds, steps }: PieceSteps): string[] => [
   ...steps.flatMap(stepLines).map((line) => `  ${line}`),
 ]
 
-const dealtLines = ({ kind, sequence }: DealtProgram): string[] =>
+const dividedLines = ({ kind, sequence }: DividedProgram): string[] =>
   sequence.flatMap((step) => {
     if (step.kind === 'let' || step.kind === 'store')
       return [`  once${kind === 'columns' ? ' a column' : ''}: ${printStmt(step)}`]

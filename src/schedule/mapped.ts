@@ -2,7 +2,7 @@
 import type { Expr } from '../ir/expr.js'
 import type { Instance } from '../ir/instance.js'
 import type { RowAxis } from '../ir/kernel.js'
-import type { DealtProgram } from './dealt_program.js'
+import type { DividedProgram } from './divided_program.js'
 import type { Interval } from './interval.js'
 import type { Step } from './passes.js'
 import type { Staging } from './stage.js'
@@ -111,7 +111,7 @@ export interface MappedKernel {
   readonly vec: number
   /** True if kernels take their width (elementwise: also their block size) as a template argument, since variants differ in it. */
   readonly generic?: boolean
-  readonly program: ElementwiseProgram | RowProgram | DealtProgram
+  readonly program: ElementwiseProgram | RowProgram | DividedProgram
   readonly split?: Split
 }
 

@@ -15,7 +15,7 @@ import { isUpdating } from '../ir/update.js'
 import { freeNames, mapStmt, stmtExprs, visit } from '../ir/walk.js'
 import { type ChunkAccess, chunkAccess } from './chunk_access.js'
 import { isSimple } from './column_rows.js'
-import type { ChunkLoad, DealtPass, TotalProgram } from './dealt_program.js'
+import type { ChunkLoad, DividedPass, TotalProgram } from './divided_program.js'
 import { isHostExpr } from './host_expr.js'
 import type { Loop } from './normal.js'
 import { isReduction, type Reduction, resultsOf } from './reduction.js'
@@ -68,7 +68,7 @@ export function totalsOf({ kernel, dims, types }: Instance): Totals | undefined 
   const inner = loops.at(-1)
   const chunked = inChunks(values, accessAlong(inner), inner?.index ?? '')
   const reductions = nests.map(({ stmt }, i) => ({ stmt, values: chunked.values[i] ?? [] }))
-  const pass: DealtPass = { kind: 'pass', loops, loads: chunked.loads, reductions }
+  const pass: DividedPass = { kind: 'pass', loops, loads: chunked.loads, reductions }
   const known = needed(before, [
     ...reductions.flatMap((each) => each.values),
     ...after.flatMap(stmtExprs),

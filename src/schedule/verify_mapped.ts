@@ -6,7 +6,7 @@ import type { Fail } from '../ir/check.js'
 import type { Instance } from '../ir/instance.js'
 import { givenDims, type Kernel, type RowAxis } from '../ir/kernel.js'
 import { freeNames, visit } from '../ir/walk.js'
-import { type DealtProgram, passesOf as dealtPassesOf } from './dealt_program.js'
+import { type DividedProgram, passesOf as dividedPassesOf } from './divided_program.js'
 import { isHostExpr } from './host_expr.js'
 import type { Interval } from './interval.js'
 import { hasMemory } from './kept_rows.js'
@@ -28,7 +28,7 @@ export function verifyMapped(mapped: MappedKernel, pass: string): void {
   if (mapped.split !== undefined) checkSplit(mapped.split, instance, fail)
   if (mapped.split?.inRows !== undefined) checkInRows(mapped.split.inRows, mapped.split.whole, pass, fail)
   if (program.kind === 'columns' || program.kind === 'totals') {
-    checkDealt(program, vec, fail)
+    checkDivided(program, vec, fail)
     return
   }
   const walks = program.kind === 'rows' ? [program.kept, program.reread] : walksOf(program)
@@ -90,14 +90,14 @@ function checkInRows({ mapped, length, kept }: InRows, whole: Instance, pass: st
 }
 
 /** Checks that chunks are whole packs, and that every walk reduces or stores a value. What walks read is checked once they are loops. */
-function checkDealt(program: DealtProgram, vec: number, fail: Fail): void {
+function checkDivided(program: DividedProgram, vec: number, fail: Fail): void {
   if (program.kind === 'columns') {
     const { parts, each } = program
     if (vec < 4) fail(`chunks of ${vec} columns do not fill packs of results`)
-    if (!Number.isInteger(Math.log2(parts)) || parts > 8) fail(`rows are dealt out to ${parts} parts`)
+    if (!Number.isInteger(Math.log2(parts)) || parts > 8) fail(`rows are divided into ${parts} parts`)
     if (!Number.isInteger(Math.log2(each)) || each < 1 || parts * each > 8) fail(`${each} chunks of each part are loaded at once`)
   }
-  const passes = dealtPassesOf(program)
+  const passes = dividedPassesOf(program)
   if (passes.length === 0) fail('a program that divides iterations reduces nothing')
   for (const { loops, reductions } of passes) {
     if (loops.length === 0 || reductions.length === 0) fail('a walk reduces nothing')

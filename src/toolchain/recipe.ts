@@ -100,6 +100,9 @@ export interface RecipeOptions {
   readonly nvcc?: Compiler | undefined
 }
 
+/** Flags that results on a GPU depend on. */
+export const gpuFlags = ['-std=c++17', '-O3'] as const
+
 /**
  * Host code only launches, and is optimised accordingly. A library for all architectures is stored uncompressed: an archive compresses the
  * similarities of its kernels, which compressed parts would hide.
@@ -107,8 +110,7 @@ export interface RecipeOptions {
 function cudaFlags({ architecture, lineInfo = false, codeOnly = false }: RecipeOptions): Recipe['compileFlags'] {
   const one = architecture === undefined ? undefined : codeFor(architecture)
   return (headers) => [
-    '-std=c++17',
-    '-O3',
+    ...gpuFlags,
     ...(lineInfo ? ['-lineinfo'] : []),
     ...(one ?? [...codeForAll(headers), '--no-compress']),
     ...['-Xcompiler', '-fPIC,-O1'],

@@ -7,7 +7,7 @@ import { type DType, dtypeInfo } from '../ir/dtype.js'
 import type { HostTensor } from '../ir/evaluate.js'
 import { decode } from '../runtime/buffer.js'
 import { findLayout, type Layouts, layoutSize } from '../runtime/layouts.js'
-import { encodeNumbers } from './storage.js'
+import { encodeNumbers } from '../runtime/numbers.js'
 
 type Tensors = Readonly<Record<string, HostTensor>>
 

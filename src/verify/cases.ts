@@ -5,10 +5,10 @@
 import type { KernelEntry } from '../emit/manifest.js'
 import { dtypeInfo } from '../ir/dtype.js'
 import type { HostTensor } from '../ir/evaluate.js'
+import { roundTo } from '../runtime/numbers.js'
 import type { OpRule } from './op_rule.js'
 import { normal, type Random, random, smallInteger } from './random.js'
 import { rowOf, ruleOf, triedBy } from './rules.js'
-import { roundTo } from './storage.js'
 
 /** `integer`: +-1 and +-2, on which `exact` ops are exact; `normal`: standard normal. */
 export type Draw = 'integer' | 'normal'

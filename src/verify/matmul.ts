@@ -5,10 +5,10 @@
 import { type DType, dtypeInfo, dtypes } from '../ir/dtype.js'
 import { decode } from '../runtime/buffer.js'
 import type { NativeDevice } from '../runtime/native.js'
+import { encodeNumbers, roundTo } from '../runtime/numbers.js'
 import { compare } from './compare.js'
 import type { CheckResult } from './conformance.js'
 import { normal, type Random, random, smallInteger } from './random.js'
-import { encodeNumbers, roundTo } from './storage.js'
 import { tolerance, withStoredPart } from './tolerance.js'
 
 /** `n`: the inner axis of a matrix is contiguous; `t`: the outer one is. */

@@ -14,11 +14,11 @@ import type { MatmulKernel } from '../ir/product.js'
 import { type AttentionKernel, type DecodeAttentionKernel, isTemplate, multipliedTensor } from '../ir/template.js'
 import { runOp } from '../lang/run.js'
 import type { Op } from '../lang/types.js'
+import { roundTo } from '../runtime/numbers.js'
 import type { KernelCase } from './cases.js'
 import { compare } from './compare.js'
 import { type Random, random, uniform } from './random.js'
 import { factorsOf, roundedRows } from './rounded_rows.js'
-import { roundTo } from './storage.js'
 import { strayedRuns, tolerance, unitRoundoff } from './tolerance.js'
 
 export type Tensors = Readonly<Record<string, HostTensor>>

@@ -2,9 +2,9 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { decode } from '../../src/runtime/buffer.js'
 import type { Device } from '../../src/runtime/device.js'
 import type { NativeEpilogue, NativeMatmul, NativeSlice, NativeStep } from '../../src/runtime/native.js'
+import { encodeNumbers, roundTo } from '../../src/runtime/numbers.js'
 import { checkAbuse } from '../../src/verify/abuse.js'
 import { type Epilogue, type MatmulCase, matmulCases, runMatmul } from '../../src/verify/matmul.js'
-import { encodeNumbers, roundTo } from '../../src/verify/storage.js'
 import { openSimt } from './simt.js'
 
 let device: Device

@@ -6,7 +6,7 @@ import type { DType } from '../../src/ir/dtype.js'
 import { type Env, emptyEnv, evaluateExpr, type HostTensor } from '../../src/ir/evaluate.js'
 import type { Expr } from '../../src/ir/expr.js'
 import type { AttentionKernel, RowOperand } from '../../src/ir/template.js'
-import { roundTo } from '../../src/verify/storage.js'
+import { roundTo } from '../../src/runtime/numbers.js'
 
 type Numbers = Readonly<Record<string, number>>
 

@@ -14,9 +14,9 @@ import { decode } from '../../src/runtime/buffer.js'
 import { type Device, openDevice } from '../../src/runtime/device.js'
 import { loadKernels } from '../../src/runtime/library.js'
 import type { NativeLibrary, NativeSlice } from '../../src/runtime/native.js'
+import { encodeNumbers, roundTo } from '../../src/runtime/numbers.js'
 import { buildKernels, buildNative } from '../../src/toolchain/index.js'
 import { compare } from '../../src/verify/compare.js'
-import { encodeNumbers, roundTo } from '../../src/verify/storage.js'
 import { type OpClass, tolerance } from '../../src/verify/tolerance.js'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))

@@ -41,7 +41,7 @@ const allowed: readonly (readonly [file: string, texts: readonly string[], what:
   ['fold_variants.ts', ['next'], 'the same'],
   ['verify.ts', ['next'], 'the same'],
   ['columns.ts', ['add'], 'an intrinsic, by the name it has'],
-  ['dealt_loop.ts', ['counts'], 'a variable of the emitted source'],
+  ['divided_loop.ts', ['counts'], 'a variable of the emitted source'],
   ['exchange.ts', ['merged'], 'the same'],
   ['loop_leaf.ts', ['merged', 'sums'], 'parts of names of variables'],
   ['templates.ts', ['slots', 'part', 'last'], 'files of templates'],

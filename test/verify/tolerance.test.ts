@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
+import { roundTo } from '../../src/runtime/numbers.js'
 import { compare } from '../../src/verify/compare.js'
 import { integer, normal, random, smallInteger, uniform, unit } from '../../src/verify/random.js'
-import { roundTo } from '../../src/verify/storage.js'
 import { modelTolerance, tolerance, unitRoundoff, withStoredPart } from '../../src/verify/tolerance.js'
 
 const types = ['f32', 'f16', 'bf16'] as const

@@ -2,10 +2,10 @@
 import { type DType, dtypeInfo, dtypes } from '../../ir/dtype.js'
 import { decode } from '../../runtime/buffer.js'
 import type { NativeBuffer, NativeDevice, NativeMatmul, NativeSlice } from '../../runtime/native.js'
+import { encodeNumbers } from '../../runtime/numbers.js'
 import { arenaAlignment } from '../../runtime/planner.js'
 import { poisonByte } from '../../verify/block.js'
 import { integer, normal, random } from '../../verify/random.js'
-import { encodeNumbers } from '../../verify/storage.js'
 
 /** Number of random values; a larger operand repeats them. */
 const drawn = 1 << 14

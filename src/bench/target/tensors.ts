@@ -5,11 +5,11 @@
 import type { KernelEntry } from '../../emit/manifest.js'
 import { dtypeInfo } from '../../ir/dtype.js'
 import type { ValueInfo } from '../../runtime/bind.js'
+import { encodeNumbers } from '../../runtime/numbers.js'
 import type { WeightTensor } from '../../runtime/session.js'
 import { drawOf } from '../../verify/domains.js'
 import { integer, normal, type Random, random } from '../../verify/random.js'
 import type { Sequences } from '../../verify/sizes.js'
-import { encodeNumbers } from '../../verify/storage.js'
 
 /** Number of random values; a larger tensor repeats them. */
 const drawn = 1 << 14

@@ -6,8 +6,8 @@
 import { type DType, dtypeInfo } from '../../ir/dtype.js'
 import { type Graph, inputsOf, outputsOf, type ValueId } from '../../ir/graph.js'
 import { resolveDType } from '../../ir/instance.js'
+import { roundTo } from '../../runtime/numbers.js'
 import { random, uniform } from '../random.js'
-import { roundTo } from '../storage.js'
 import { strayedRuns, unitRoundoff } from '../tolerance.js'
 
 type Data = ArrayLike<number>

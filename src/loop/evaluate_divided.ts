@@ -5,13 +5,13 @@ import type { Expr } from '../ir/expr.js'
 import { firstOf } from './chunk_values.js'
 import { combineAccumulator, totalOf } from './evaluate_combine.js'
 import { type Lane, newRegisters } from './evaluate_lane.js'
-import type { DealtLoop, Exchange } from './ir.js'
+import type { DividedLoop, Exchange } from './ir.js'
 
 const number = (e: Expr, { env }: Lane): number => Number(evaluateExpr(e, env))
 
 /** Runs iterations, in each of which `body` runs for the threads that have one. @param lanes of a tile of columns, of `width` chunks, or of a grid */
-export function runDealt(
-  loop: DealtLoop,
+export function runDivided(
+  loop: DividedLoop,
   lanes: readonly Lane[],
   width: number,
   vec: number,
@@ -38,7 +38,7 @@ export function runDealt(
 
 /** Moves a thread to iteration `at`. */
 function place(
-  { owner, loops }: DealtLoop,
+  { owner, loops }: DividedLoop,
   lane: Lane,
   at: number,
   { lengths, chunks, vec }: { readonly lengths: readonly number[]; readonly chunks: number; readonly vec: number },

@@ -17,7 +17,7 @@ export interface ChunkLoad {
   readonly isWhole: boolean
 }
 
-export interface DealtPass {
+export interface DividedPass {
   readonly kind: 'pass'
   /** Outermost first: the rows of columns, or the loops of a tensor, of which chunks lie along the last. */
   readonly loops: readonly Loop[]
@@ -46,7 +46,7 @@ export interface ColumnStores {
 }
 
 /** A step: a walk over rows or a tensor, or what is computed once, of each column. */
-export type DealtStep = DealtPass | ColumnStores | StmtOf<'let'> | StmtOf<'store'>
+export type DividedStep = DividedPass | ColumnStores | StmtOf<'let'> | StmtOf<'store'>
 
 export interface ColumnProgram {
   readonly kind: 'columns'
@@ -54,33 +54,33 @@ export interface ColumnProgram {
   readonly column: RowAxis
   /** Its extent. */
   readonly length: Expr
-  /** Parts the rows are dealt out to: what a thread adds up apart, or the blocks of a cluster. It fixes the order of combination. */
+  /** Parts the rows are divided into: what a thread adds up apart, or the blocks of a cluster. It fixes the order of combination. */
   readonly parts: number
   /** Chunks of each part that a thread loads before it needs the first. */
   readonly each: number
-  readonly sequence: readonly DealtStep[]
+  readonly sequence: readonly DividedStep[]
 }
 
 export interface TotalProgram {
   readonly kind: 'totals'
   /** Scalars that are known before, one pass, and statements over its totals. */
-  readonly sequence: readonly DealtStep[]
+  readonly sequence: readonly DividedStep[]
 }
 
-export type DealtProgram = ColumnProgram | TotalProgram
+export type DividedProgram = ColumnProgram | TotalProgram
 
-export const passesOf = ({ sequence }: Pick<DealtProgram, 'sequence'>): readonly DealtPass[] =>
+export const passesOf = ({ sequence }: Pick<DividedProgram, 'sequence'>): readonly DividedPass[] =>
   sequence.flatMap((step) => (step.kind === 'pass' ? [step] : []))
 
 /** The pass of a program of totals. */
-export function walkOf(program: TotalProgram): DealtPass {
+export function walkOf(program: TotalProgram): DividedPass {
   const [pass] = passesOf(program)
   if (pass === undefined) throw new Error('internal: a program of totals walks over nothing')
   return pass
 }
 
 /** The names a program gives, in order. */
-export const programNames = ({ sequence }: Pick<DealtProgram, 'sequence'>): readonly string[] =>
+export const programNames = ({ sequence }: Pick<DividedProgram, 'sequence'>): readonly string[] =>
   sequence.flatMap((step) => {
     if (step.kind === 'let') return [step.name]
     if (step.kind === 'store') return []

@@ -4,7 +4,7 @@
  */
 import type CodeBlockWriter from 'code-block-writer'
 import { mark } from '../ir/trace.js'
-import type { DealtLoop, Loop } from '../loop/ir.js'
+import type { DividedLoop, Loop } from '../loop/ir.js'
 import { expressionText, operandText, tensorOf } from './expression.js'
 import { bodyWriter, insert, lines } from './frame.js'
 import { chunkText } from './loop_leaf.js'
@@ -21,8 +21,8 @@ interface Rounds {
   readonly inside: Partial<Printing>
 }
 
-export function printDealt(
-  loop: DealtLoop,
+export function printDivided(
+  loop: DividedLoop,
   printing: Printing,
   print: (loops: readonly Loop[], printing: Printing) => void,
 ): void {
@@ -65,7 +65,7 @@ export function printDealt(
   })
 }
 
-function ofSlots({ loops }: DealtLoop, { context }: Printing): Rounds {
+function ofSlots({ loops }: DividedLoop, { context }: Printing): Rounds {
   const [loop] = loops
   if (loop === undefined) throw new Error('internal: slots divide no rows')
   const row = context.names.value(loop.index)
@@ -81,7 +81,7 @@ function ofSlots({ loops }: DealtLoop, { context }: Printing): Rounds {
   }
 }
 
-function ofGrid({ loops }: DealtLoop, { context }: Printing): Rounds {
+function ofGrid({ loops }: DividedLoop, { context }: Printing): Rounds {
   const { names, used, writer } = context
   const inner = loops.at(-1)
   if (inner === undefined) throw new Error('internal: a grid divides no loop')
