@@ -117,6 +117,7 @@ export const byTurns: readonly (readonly string[])[] = [
     'test/models/processors.simt.test.ts',
     'test/models/logprobs.simt.test.ts',
     'test/models/llama_int8.simt.test.ts',
+    'test/native/hopper.simt.test.ts',
     'test/product/products.simt.test.ts',
     'test/models/llama_beams_golden.simt.test.ts',
     'test/fuse/attention_variants.simt.test.ts',

@@ -35,8 +35,8 @@ struct Slots {
   template <int Vec>
   __device__ __forceinline__ auto pair_chunk(int b, int, int i_value, int j, int valid) const { return heddle::load_chunk<Vec>(mask, (((static_cast<int64_t>(b) * s_extent) + i_value) * n_extent) + j, valid); }
   __device__ __forceinline__ float score(float raw, int, int, int, int, float, float, float, float, int pair) const { return (pair != 0) ? (raw * factor) : (-65504.0f); }
-  /// Whether rows begin at multiples of 8 elements.
-  bool aligned() const { return ((static_cast<int64_t>(s_extent) * h_extent) * d_extent) % 8 == 0 && (static_cast<int64_t>(h_extent) * d_extent) % 8 == 0 && (d_extent) % 8 == 0 && (((static_cast<int64_t>(n_extent) * extent) * h_extent) * d_extent) % 8 == 0 && ((static_cast<int64_t>(extent) * h_extent) * d_extent) % 8 == 0; }
+  /// Whether rows, and pieces of computed ones, begin at multiples of `unit` elements.
+  bool aligned([[maybe_unused]] int unit) const { return ((static_cast<int64_t>(s_extent) * h_extent) * d_extent) % unit == 0 && (static_cast<int64_t>(h_extent) * d_extent) % unit == 0 && (d_extent) % unit == 0 && (((static_cast<int64_t>(n_extent) * extent) * h_extent) * d_extent) % unit == 0 && ((static_cast<int64_t>(extent) * h_extent) * d_extent) % unit == 0; }
 };
 
 }  // namespace slots_of_attention_memory__f16

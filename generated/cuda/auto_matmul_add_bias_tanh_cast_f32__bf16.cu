@@ -42,7 +42,7 @@ struct Epilogue {
     for (int i = 0; i < VEC; ++i) {
       y_c4[i] = heddle::tanh(product[i] + operands.bias_c4[i]);
     }
-    heddle::store_chunk<VEC, WHOLE>(y, start + column, valid, y_c4);
+    heddle::store_columns<VEC, WHOLE>(y, start + column, valid, y_c4);
   }
 };
 

@@ -47,7 +47,7 @@ struct Epilogue {
     for (int i = 0; i < VEC; ++i) {
       y_c5[i] = heddle::gelu((static_cast<float>(product[i]) * operands.steps_c5[i]) + operands.bias_c5[i]) * inverse;
     }
-    heddle::store_chunk<VEC, WHOLE>(y, start + column, valid, y_c5);
+    heddle::store_columns<VEC, WHOLE>(y, start + column, valid, y_c5);
   }
 };
 

@@ -48,7 +48,7 @@ struct Epilogue {
       const float common = (static_cast<float>(product[i]) * operands.steps_c5[i]) + operands.bias_c5[i];
       y_c5[i] = ((0.5f * common) * (1.0f + heddle::tanh(0.7978846f * (common + (((0.044714998f * common) * common) * common))))) * inverse;
     }
-    heddle::store_chunk<VEC, WHOLE>(y, start + column, valid, y_c5);
+    heddle::store_columns<VEC, WHOLE>(y, start + column, valid, y_c5);
   }
 };
 

@@ -49,7 +49,7 @@ struct Epilogue {
       const float common = (static_cast<float>(product[i]) * operands.steps_c5[i]) + operands.bias_c5[i];
       y_c5[i] = heddle::fast::quotient(common, 1.0f + heddle::fast::exp_flushed(-common)) * inverse;
     }
-    heddle::store_chunk<VEC, WHOLE>(y, start + column, valid, y_c5);
+    heddle::store_columns<VEC, WHOLE>(y, start + column, valid, y_c5);
   }
 };
 

@@ -37,7 +37,7 @@ struct Epilogue {
     for (int i = 0; i < VEC; ++i) {
       y_c[i] = product[i];
     }
-    heddle::store_chunk<VEC, WHOLE>(y, (((static_cast<int64_t>(column >> 5) * 32) * m) + (static_cast<int64_t>(row) * 32)) + (column & 31), valid, y_c);
+    heddle::store_columns<VEC, WHOLE>(y, (((static_cast<int64_t>(column >> 5) * 32) * m) + (static_cast<int64_t>(row) * 32)) + (column & 31), valid, y_c);
   }
 };
 

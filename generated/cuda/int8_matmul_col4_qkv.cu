@@ -47,9 +47,9 @@ struct Epilogue {
       y2_c2[i] = product[1][i];
       y3_c2[i] = product[2][i];
     }
-    heddle::store_chunk<VEC, WHOLE>(y, (((static_cast<int64_t>(column >> 5) * 32) * m) + (static_cast<int64_t>(row) * 32)) + (column & 31), valid, y_c2);
-    heddle::store_chunk<VEC, WHOLE>(y2, (((static_cast<int64_t>(column >> 5) * 32) * m) + (static_cast<int64_t>(row) * 32)) + (column & 31), valid, y2_c2);
-    heddle::store_chunk<VEC, WHOLE>(y3, (((static_cast<int64_t>(column >> 5) * 32) * m) + (static_cast<int64_t>(row) * 32)) + (column & 31), valid, y3_c2);
+    heddle::store_columns<VEC, WHOLE>(y, (((static_cast<int64_t>(column >> 5) * 32) * m) + (static_cast<int64_t>(row) * 32)) + (column & 31), valid, y_c2);
+    heddle::store_columns<VEC, WHOLE>(y2, (((static_cast<int64_t>(column >> 5) * 32) * m) + (static_cast<int64_t>(row) * 32)) + (column & 31), valid, y2_c2);
+    heddle::store_columns<VEC, WHOLE>(y3, (((static_cast<int64_t>(column >> 5) * 32) * m) + (static_cast<int64_t>(row) * 32)) + (column & 31), valid, y3_c2);
   }
   /// What is summed, and what tensor cores multiply.
   using Sum = int;

@@ -52,7 +52,7 @@ struct Epilogue {
     for (int i = 0; i < VEC; ++i) {
       z_c4[i] = (((static_cast<float>(product[i]) * operands.row_steps) * operands.channels_c4[i]) + operands.bias_c4[i]) + operands.y_c4[i];
     }
-    heddle::store_chunk<VEC, WHOLE>(z, start + column, valid, z_c4);
+    heddle::store_columns<VEC, WHOLE>(z, start + column, valid, z_c4);
   }
 };
 

@@ -55,7 +55,7 @@ struct Epilogue {
       const float common = (static_cast<float>(product[0][i]) * operands.row_steps) * operands.channels_c4[i];
       y_c4[i] = heddle::fast::quotient(common, 1.0f + heddle::fast::exp_flushed(-common)) * ((static_cast<float>(product[1][i]) * operands.row_steps) * operands.channels2_c4[i]);
     }
-    heddle::store_chunk<VEC, WHOLE>(y, start + column, valid, y_c4);
+    heddle::store_columns<VEC, WHOLE>(y, start + column, valid, y_c4);
   }
   /// What is summed, and what tensor cores multiply.
   using Sum = int;
@@ -112,6 +112,15 @@ struct Epilogue {
   __host__ __device__ __forceinline__ heddle::CopiedRows<signed char> stored_of(heddle::Factor<2>, [[maybe_unused]] int64_t matrix) const { return {b2, 0}; }
   __host__ __device__ __forceinline__ heddle::CopiedRows<signed char> copy_of(heddle::Factor<2>, [[maybe_unused]] int64_t matrix) const { return {b2, 0}; }
   bool copies(heddle::Factor<2>, int64_t length) const { return length * static_cast<int64_t>(sizeof(Element)) % 16 == 0 && b2.aligned(0, 16); }
+  /// The same with other memory of all factors: rows of `length` elements.
+  auto with_rows(const heddle::In<Element> (&rows)[3], int64_t length) const {
+    auto other = *this;
+    other.a = rows[0];
+    other.b = rows[1];
+    other.b2 = rows[2];
+    other.k = static_cast<int>(length);
+    return other;
+  }
   static constexpr bool PARTS = false;
 };
 

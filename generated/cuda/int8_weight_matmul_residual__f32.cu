@@ -48,7 +48,7 @@ struct Epilogue {
     for (int i = 0; i < VEC; ++i) {
       z_c3[i] = (product[i] * operands.steps_c3[i]) + operands.y_c3[i];
     }
-    heddle::store_chunk<VEC, WHOLE>(z, start + column, valid, z_c3);
+    heddle::store_columns<VEC, WHOLE>(z, start + column, valid, z_c3);
   }
   /// What is summed, and what tensor cores multiply.
   using Sum = float;

@@ -52,7 +52,7 @@ struct Epilogue {
       const float common = product[0][i] * operands.steps_c4[i];
       y_c4[i] = heddle::fast::quotient(common, 1.0f + heddle::fast::exp_flushed(-common)) * (product[1][i] * operands.steps2_c4[i]);
     }
-    heddle::store_chunk<VEC, WHOLE>(y, start + column, valid, y_c4);
+    heddle::store_columns<VEC, WHOLE>(y, start + column, valid, y_c4);
   }
   /// What is summed, and what tensor cores multiply.
   using Sum = float;

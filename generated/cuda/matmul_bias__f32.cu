@@ -42,7 +42,7 @@ struct Epilogue {
     for (int i = 0; i < VEC; ++i) {
       y_c2[i] = product[i] + operands.bias_c2[i];
     }
-    heddle::store_chunk<VEC, WHOLE>(y, start + column, valid, y_c2);
+    heddle::store_columns<VEC, WHOLE>(y, start + column, valid, y_c2);
   }
 };
 

@@ -42,7 +42,7 @@ struct Epilogue {
     for (int i = 0; i < VEC; ++i) {
       y_c3[i] = product[i] + operands.bias_c3[i];
     }
-    heddle::store_chunk<VEC, WHOLE>(y, start + column, valid, y_c3);
+    heddle::store_columns<VEC, WHOLE>(y, start + column, valid, y_c3);
   }
 };
 

@@ -43,7 +43,7 @@ struct Epilogue {
       const float common = product[i] + operands.bias_c3[i];
       y_c3[i] = (0.5f * common) * (1.0f + heddle::tanh(0.7978846f * (common + (((0.044714998f * common) * common) * common))));
     }
-    heddle::store_chunk<VEC, WHOLE>(y, start + column, valid, y_c3);
+    heddle::store_columns<VEC, WHOLE>(y, start + column, valid, y_c3);
   }
 };
 

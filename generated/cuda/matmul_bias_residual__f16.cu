@@ -45,7 +45,7 @@ struct Epilogue {
     for (int i = 0; i < VEC; ++i) {
       z_c3[i] = (product[i] + operands.bias_c3[i]) + operands.y_c3[i];
     }
-    heddle::store_chunk<VEC, WHOLE>(z, start + column, valid, z_c3);
+    heddle::store_columns<VEC, WHOLE>(z, start + column, valid, z_c3);
   }
 };
 

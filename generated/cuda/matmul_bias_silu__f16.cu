@@ -44,7 +44,7 @@ struct Epilogue {
       const float common = product[i] + operands.bias_c3[i];
       y_c3[i] = heddle::fast::quotient(common, 1.0f + heddle::fast::exp_flushed(-common));
     }
-    heddle::store_chunk<VEC, WHOLE>(y, start + column, valid, y_c3);
+    heddle::store_columns<VEC, WHOLE>(y, start + column, valid, y_c3);
   }
 };
 

@@ -43,7 +43,7 @@ struct Epilogue {
       const float common = product[i] + operands.bias_c3[i];
       y_c3[i] = common / (1.0f + expf(-common));
     }
-    heddle::store_chunk<VEC, WHOLE>(y, start + column, valid, y_c3);
+    heddle::store_columns<VEC, WHOLE>(y, start + column, valid, y_c3);
   }
 };
 

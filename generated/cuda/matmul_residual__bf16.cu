@@ -41,7 +41,7 @@ struct Epilogue {
     for (int i = 0; i < VEC; ++i) {
       z_c2[i] = product[i] + operands.y_c2[i];
     }
-    heddle::store_chunk<VEC, WHOLE>(z, start + column, valid, z_c2);
+    heddle::store_columns<VEC, WHOLE>(z, start + column, valid, z_c2);
   }
 };
 

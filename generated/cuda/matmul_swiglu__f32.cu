@@ -42,7 +42,7 @@ struct Epilogue {
     for (int i = 0; i < VEC; ++i) {
       y_c2[i] = (product[0][i] / (1.0f + expf(-product[0][i]))) * product[1][i];
     }
-    heddle::store_chunk<VEC, WHOLE>(y, start + column, valid, y_c2);
+    heddle::store_columns<VEC, WHOLE>(y, start + column, valid, y_c2);
   }
   /// What is summed, and what tensor cores multiply.
   using Sum = float;
@@ -99,6 +99,15 @@ struct Epilogue {
   __host__ __device__ __forceinline__ heddle::CopiedRows<T> stored_of(heddle::Factor<2>, [[maybe_unused]] int64_t matrix) const { return {b2, 0}; }
   __host__ __device__ __forceinline__ heddle::CopiedRows<T> copy_of(heddle::Factor<2>, [[maybe_unused]] int64_t matrix) const { return {b2, 0}; }
   bool copies(heddle::Factor<2>, int64_t length) const { return length * static_cast<int64_t>(sizeof(Element)) % 16 == 0 && b2.aligned(0, 16); }
+  /// The same with other memory of all factors: rows of `length` elements.
+  auto with_rows(const heddle::In<Element> (&rows)[3], int64_t length) const {
+    auto other = *this;
+    other.a = rows[0];
+    other.b = rows[1];
+    other.b2 = rows[2];
+    other.k = static_cast<int>(length);
+    return other;
+  }
   static constexpr bool PARTS = false;
 };
 

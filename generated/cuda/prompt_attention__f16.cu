@@ -38,8 +38,8 @@ struct Slots {
   /// A score is this multiple of its product.
   __device__ __forceinline__ float score_factor() const { return factor; }
   bool rises() const { return factor > 0.0f; }
-  /// Whether rows begin at multiples of 8 elements.
-  bool aligned() const { return (static_cast<int64_t>(h_extent) * d_extent) % 8 == 0 && (d_extent) % 8 == 0 && ((static_cast<int64_t>(g_extent) * u_extent) * d_extent) % 8 == 0 && (static_cast<int64_t>(u_extent) * d_extent) % 8 == 0; }
+  /// Whether rows, and pieces of computed ones, begin at multiples of `unit` elements.
+  bool aligned([[maybe_unused]] int unit) const { return (static_cast<int64_t>(h_extent) * d_extent) % unit == 0 && (d_extent) % unit == 0 && ((static_cast<int64_t>(g_extent) * u_extent) * d_extent) % unit == 0 && (static_cast<int64_t>(u_extent) * d_extent) % unit == 0; }
 };
 
 }  // namespace slots_of_prompt_attention__f16

@@ -35,7 +35,7 @@ struct Slots {
   __device__ __forceinline__ int64_t query_row(int b, int h, int i_value) const { return (((static_cast<int64_t>(heddle::read(starts, b)) + i_value) * h_extent) + h) * d_extent; }
   __device__ __forceinline__ int64_t query_stride() const { return static_cast<int64_t>(h_extent) * d_extent; }
   static constexpr bool computed_key = true;
-  template <int Vec>
+  template <int Vec, bool Whole>
   __device__ __forceinline__ void key_elements(int b, int h, int j, int c, int valid, float (&elements)[Vec]) const {
     const auto x2_part = heddle::load_chunk<Vec>(x2, (((((static_cast<int64_t>(heddle::read(slots, b)) * g_extent) + heddle::quotient(h, heddle::quotient(h_extent, g_extent))) * u_extent) + j) * d_extent) + c, valid);
     HEDDLE_UNROLL
@@ -45,7 +45,7 @@ struct Slots {
     }
   }
   static constexpr bool computed_value = true;
-  template <int Vec>
+  template <int Vec, bool Whole>
   __device__ __forceinline__ void value_elements(int b, int h, int j, int c, int valid, float (&elements)[Vec]) const {
     const auto x4_part = heddle::load_chunk<Vec>(x4, (((((static_cast<int64_t>(heddle::read(slots, b)) * g_extent) + heddle::quotient(h, heddle::quotient(h_extent, g_extent))) * u_extent) + j) * d_extent) + c, valid);
     HEDDLE_UNROLL
@@ -59,8 +59,8 @@ struct Slots {
   /// A score is this multiple of its product.
   __device__ __forceinline__ float score_factor() const { return factor; }
   bool rises() const { return factor > 0.0f; }
-  /// Whether rows begin at multiples of 8 elements.
-  bool aligned() const { return (static_cast<int64_t>(h_extent) * d_extent) % 8 == 0 && (d_extent) % 8 == 0; }
+  /// Whether rows, and pieces of computed ones, begin at multiples of `unit` elements.
+  bool aligned([[maybe_unused]] int unit) const { return (static_cast<int64_t>(h_extent) * d_extent) % unit == 0 && (d_extent) % unit == 0; }
 };
 
 }  // namespace slots_of_prompt_attention_int8_window__bf16

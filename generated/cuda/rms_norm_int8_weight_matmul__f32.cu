@@ -48,7 +48,7 @@ struct Epilogue {
     for (int i = 0; i < VEC; ++i) {
       y_c2[i] = product[i] * operands.steps_c2[i];
     }
-    heddle::store_chunk<VEC, WHOLE>(y, start + column, valid, y_c2);
+    heddle::store_columns<VEC, WHOLE>(y, start + column, valid, y_c2);
   }
   /// What is summed, and what tensor cores multiply.
   using Sum = float;

@@ -44,7 +44,7 @@ struct Epilogue {
     for (int i = 0; i < VEC; ++i) {
       y_c[i] = product[i];
     }
-    heddle::store_chunk<VEC, WHOLE>(y, start + column, valid, y_c);
+    heddle::store_columns<VEC, WHOLE>(y, start + column, valid, y_c);
   }
   /// What is summed, and what tensor cores multiply.
   using Sum = float;

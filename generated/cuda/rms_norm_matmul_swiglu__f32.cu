@@ -45,7 +45,7 @@ struct Epilogue {
     for (int i = 0; i < VEC; ++i) {
       y_c2[i] = (product[0][i] / (1.0f + expf(-product[0][i]))) * product[1][i];
     }
-    heddle::store_chunk<VEC, WHOLE>(y, start + column, valid, y_c2);
+    heddle::store_columns<VEC, WHOLE>(y, start + column, valid, y_c2);
   }
   /// What is summed, and what tensor cores multiply.
   using Sum = float;

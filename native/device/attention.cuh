@@ -12,7 +12,7 @@
 //   int64_t query_row(int b, int h, int i), key_row(b, h, j), value_row(b, h, j), out_row(b, h, i)
 //                                         element offset of a head's contiguous row, affine in i or j with strides
 //   int64_t query_stride(), key_stride(), value_stride()
-//   bool aligned()                        true if rows begin at multiples of 8 elements; for the host
+//   bool aligned(int unit)                true if rows begin at multiples of `unit` elements; for the host
 //   float score(float raw, int b, int h, int i, int j, float i_float, float j_float, float apart, float further)
 //                                         input of softmax, from the raw dot product of query i with an attended key j. Both indices
 //                                         are also given as floats; j - i is apart + further. Scores below -1e29 count as masked
@@ -32,8 +32,8 @@
 //   ranges::Truth tile(int b, int h, ranges::Range i, ranges::Range j, const ranges::Range* rows, const ranges::Range* keys)
 // A Slots may compute rows while they are loaded. Offsets of such a row are not used, and its elements are rounded to T:
 //   static constexpr bool computed_query = true, computed_key, computed_value;
-//   void query_elements<Vec>(int b, int h, int i, int c, int valid, float (&elements)[Vec]), key_elements(b, h, j, ...), value_elements
-//                                         elements from c on, of which `valid` exist; the others are zero
+//   void query_elements<Vec, Whole>(int b, int h, int i, int c, int valid, float (&elements)[Vec]), key_elements(b, h, j, ...),
+//   value_elements                        elements from c on, of which `valid` exist; the others are zero. Whole: aligned(8) is true
 // A Slots may give the divisor of sums of weighted values. The default is `total`, the sum of weights relative to `top`, the largest
 // score. It may also map a result to the stored value, before that is rounded to the output's type; by default results are stored as
 // they are:
@@ -71,17 +71,34 @@ bool has_rising_scores([[maybe_unused]] const Slots& slots) {
   }
 }
 
-/// True if the loops on tensor cores support a problem: all rows can be moved 16 bytes at a time. Computed rows are not moved.
+/// True if all rows can be moved `unit` elements at a time. Computed rows are not moved, and narrow results are stored by element.
+template <class T, class O, class Slots>
+bool in_units(int unit, const AttentionExtents& extents, const In<T>& query, const In<T>& key, const In<T>& value, const Out<O>& out,
+              const Slots& slots) {
+  const int bytes = unit * static_cast<int>(sizeof(T));
+  return extents.head_dim % unit == 0 && extents.value_dim % unit == 0 && slots.aligned(unit) && (unit < 8 || out.aligned(0, 16)) &&
+         (computes_query<Slots> || query.aligned(0, bytes)) && (computes_key<Slots> || key.aligned(0, bytes)) &&
+         (computes_value<Slots> || value.aligned(0, bytes));
+}
+
+/// True if the fastest loops on tensor cores support a problem: all rows can be moved 16 bytes at a time.
 template <class T, class O, class Slots>
 bool in_words(const AttentionExtents& extents, const In<T>& query, const In<T>& key, const In<T>& value, const Out<O>& out,
               const Slots& slots) {
-  constexpr int word = 16;
-  return has_rising_scores(slots) && extents.head_dim % 8 == 0 && extents.value_dim % 8 == 0 && slots.aligned() && out.aligned(0, word) &&
-         (computes_query<Slots> || query.aligned(0, word)) && (computes_key<Slots> || key.aligned(0, word)) &&
-         (computes_value<Slots> || value.aligned(0, word));
+  return has_rising_scores(slots) && in_units(8, extents, query, key, value, out, slots);
 }
 
-#if !defined(HEDDLE_SIMT)
+/// Elements by which rows are moved where they are not in words of 16 bytes.
+template <class T, class O, class Slots>
+int narrow_unit(const AttentionExtents& extents, const In<T>& query, const In<T>& key, const In<T>& value, const Out<O>& out,
+                const Slots& slots) {
+  for (const int unit : {4, 2}) {
+    if (in_units(unit, extents, query, key, value, out, slots)) return unit;
+  }
+  return 1;
+}
+
+#if defined(HEDDLE_HOPPER)
 /// True if attention_pipelined, on the devices that have it, is faster than attention_tiles: measured on an H200 with 12 and 16 heads. It
 /// gains from many keys per query where the tiles use warpgroups as well, which is for heads of 64 elements. It also gains from enough
 /// blocks for most multiprocessors, since its own have more query rows. For heads larger than 128 it always wins. A block has a
@@ -112,14 +129,16 @@ int32_t launch_attention(const heddle_launch* launch, heddle_error* error, const
                 static_cast<long long>(extents.queries), static_cast<long long>(extents.keys), static_cast<long long>(most_places));
   }
   if constexpr (has_tensor_products<T>) {
-    const auto start = [&](auto size, auto keys) {
+    const auto start_as = [&](auto wide, auto size, auto keys, int unit) {
       using Tile = AttentionTile<64, decltype(keys)::value, true>;
-      return launch_attention_tiles<decltype(size)::value, has_plain_score<Slots>, Tile>(launch, error, name, extents, query, key,
-                                                                                        value, out, slots);
+      return launch_attention_tiles<decltype(size)::value, has_plain_score<Slots>, decltype(wide)::value, Tile>(
+          launch, error, name, extents, query, key, value, out, slots, unit);
     };
+    // Registers suffice for fewer keys that are computed.
+    constexpr int few_keys = computes_key<Slots> || computes_value<Slots> ? 16 : 32;
     if (in_words(extents, query, key, value, out, slots)) {
-#if !defined(HEDDLE_SIMT)
-      if constexpr (!computes_query<Slots> && !computes_key<Slots> && !computes_value<Slots>) {
+#if defined(HEDDLE_HOPPER)
+      if constexpr (!computes_key<Slots> && !computes_value<Slots>) {
         const auto pipelined = [&](auto size) {
           return launch_attention_pipelined<decltype(size)::value>(launch, error, name, extents, query, key, value, out, slots);
         };
@@ -133,14 +152,24 @@ int32_t launch_attention(const heddle_launch* launch, heddle_error* error, const
         }
       }
 #endif
+      const auto start = [&](auto size, auto keys) { return start_as(Constant<true>{}, size, keys, 8); };
+      if (wider <= 16) return start(Integer<16>{}, Integer<64>{});
       if (wider <= 32) return start(Integer<32>{}, Integer<64>{});
       if (wider <= 64) return start(Integer<64>{}, Integer<64>{});
       if (wider <= 80) return start(Integer<80>{}, Integer<64>{});
       if (wider <= 96) return start(Integer<96>{}, Integer<64>{});
       if (wider <= 128) return start(Integer<128>{}, Integer<64>{});
       if (wider <= 192) return start(Integer<192>{}, Integer<32>{});
-      // If keys and values are both computed, registers suffice for fewer of them.
-      if (wider <= 256) return start(Integer<256>{}, Integer<computes_key<Slots> && computes_value<Slots> ? 16 : 32>{});
+      if (wider <= 256) return start(Integer<256>{}, Integer<few_keys>{});
+    } else if (has_rising_scores(slots)) {
+      const int unit = narrow_unit(extents, query, key, value, out, slots);
+      const auto start = [&](auto size, auto keys) { return start_as(Constant<false>{}, size, keys, unit); };
+      // Parts cost more than words, and tiles of more keys wait for them less often.
+      if (wider <= 16) return start(Integer<16>{}, Integer<128>{});
+      if (wider <= 32) return start(Integer<32>{}, Integer<64>{});
+      if (wider <= 64) return start(Integer<64>{}, Integer<64>{});
+      if (wider <= 128) return start(Integer<128>{}, Integer<64>{});
+      if (wider <= 256) return start(Integer<256>{}, Integer<few_keys>{});
     }
   }
   const auto start = [&](auto rows, auto elements) {
@@ -163,7 +192,7 @@ int32_t launch_attention_as(const heddle_launch* launch, heddle_error* error, co
     return fail(error, HEDDLE_INVALID, "kernel %s: the tile for heads of %d cannot compute heads of %lld, rows that are not in 16-byte words, or decreasing scores",
                 name, HeadDim, static_cast<long long>(extents.head_dim));
   }
-  return launch_attention_tiles<HeadDim, has_plain_score<Slots>, Tile>(launch, error, name, extents, query, key, value, out, slots);
+  return launch_attention_tiles<HeadDim, has_plain_score<Slots>, true, Tile>(launch, error, name, extents, query, key, value, out, slots, 8);
 }
 
 }  // namespace heddle

@@ -51,7 +51,7 @@ struct DecodeGrid {
 };
 
 inline int64_t decode_multiprocessors() {
-#if defined(HEDDLE_SIMT)
+#if !defined(HEDDLE_HOPPER)
   return 132;
 #else
   return longest(device_attribute(cudaDevAttrMultiProcessorCount), int64_t{1});
@@ -62,7 +62,7 @@ inline int64_t decode_multiprocessors() {
 template <class Shape>
 DecodeGrid decode_grid(int64_t items, int64_t places) {
   const int64_t multiprocessors = decode_multiprocessors();
-#if defined(HEDDLE_SIMT)
+#if !defined(HEDDLE_HOPPER)
   constexpr bool has_clusters = false;
 #else
   const bool has_clusters = device_attribute(cudaDevAttrComputeCapabilityMajor) >= 9;
@@ -116,7 +116,7 @@ constexpr bool can_stream = Whole && Shape::rows == 1 && Shape::chunks == 1 && S
 /// each multiprocessor has more than one block to run. With more blocks, it waits less while one begins or ends.
 template <class Slots>
 int64_t streaming_blocks(const DecodeExtents& extents, const Slots& slots, int64_t items, const DecodeGrid& grid) {
-#if !defined(HEDDLE_SIMT)
+#if defined(HEDDLE_HOPPER)
   if (device_attribute(cudaDevAttrComputeCapabilityMajor) != 9) return 0;
 #endif
   if (grid.cluster > 1 || slots.key_step() != extents.head_dim || slots.value_step() != extents.value_dim) return 0;

@@ -35,19 +35,31 @@ __global__ void __launch_bounds__(Shape::threads, Shape::resident)
   KeyTiles<Slots, Shape::keys> met;
   const Shared16 key_tiles = memory + Shape::query_bytes;
   const Shared16 value_tiles = key_tiles + 2 * Shape::key_bytes;
+  using Parts = RowParts<Rows, Shape::threads>;
+  // Offset within a tile at which the calling thread begins.
+  const auto own = [](const Parts& parts, int64_t stride) { return Shape::wide ? 0 : parts.own(stride); };
+  const Parts head_parts(sizes.head_dim, sizes.unit), value_parts(sizes.value_dim, sizes.unit);
+  const auto copy = [&](auto rows, Shared16 to, const In<T>& tensor, int64_t start, int64_t stride, int valid, const Parts& parts) {
+    if constexpr (Shape::wide) {
+      copy_rows<Rows, decltype(rows)::value, Shape::threads>(to, tensor, start, stride, valid, parts.width);
+    } else {
+      parts.template copy<decltype(rows)::value>(to, tensor, start, stride, valid);
+    }
+  };
   // Read once: offsets may come from memory.
-  const int64_t key_start = key_row_of(slots, b, h, 0), value_start = value_row_of(slots, b, h, 0);
+  int64_t key_start = 0, value_start = 0;
+  if constexpr (!computes_key<Slots>) key_start = slots.key_row(b, h, 0) + own(head_parts, slots.key_stride());
+  if constexpr (!computes_value<Slots>) value_start = slots.value_row(b, h, 0) + own(value_parts, slots.value_stride());
   const auto copy_keys = [&](int from, uint32_t stage) {
     const Shared16 to = key_tiles + stage * Shape::key_bytes;
     if constexpr (computes_key<Slots>) {
       compute_rows<T, Rows, Shape::keys, Shape::threads>(
           to,
-          [&](int row, int c, int count, float(&values)[8]) { slots.template key_elements<8>(b, h, from + row, c, count, values); },
+          [&](int row, int c, int count, float(&values)[8]) { slots.template key_elements<8, Shape::wide>(b, h, from + row, c, count, values); },
           end - from, sizes.head_dim);
     } else {
       const int64_t stride = slots.key_stride();
-      copy_rows<Rows, Shape::keys, Shape::threads>(to, key, key_start + from * stride, stride, end - from,
-                                                   sizes.head_dim);
+      copy(Integer<Shape::keys>{}, to, key, key_start + from * stride, stride, end - from, head_parts);
     }
   };
   const auto copy_values = [&](int from, uint32_t stage) {
@@ -55,23 +67,26 @@ __global__ void __launch_bounds__(Shape::threads, Shape::resident)
     if constexpr (computes_value<Slots>) {
       compute_rows<T, Rows, Shape::keys, Shape::threads>(
           to,
-          [&](int row, int c, int count, float(&values)[8]) { slots.template value_elements<8>(b, h, from + row, c, count, values); },
+          [&](int row, int c, int count, float(&values)[8]) { slots.template value_elements<8, Shape::wide>(b, h, from + row, c, count, values); },
           end - from, sizes.value_dim);
     } else {
       const int64_t stride = slots.value_stride();
-      copy_rows<Rows, Shape::keys, Shape::threads>(to, value, value_start + from * stride, stride, end - from,
-                                                   sizes.value_dim);
+      copy(Integer<Shape::keys>{}, to, value, value_start + from * stride, stride, end - from, value_parts);
     }
   };
+  if constexpr (!Shape::wide) {
+    // Columns beyond the last, which no copy writes.
+    zero_tiles<T, Shape::threads>(memory, Shape::shared_bytes);
+    __syncthreads();
+  }
   if (first < queries) {
     if constexpr (computes_query<Slots>) {
       compute_rows<T, Rows, Shape::queries, Shape::threads>(
           memory,
-          [&](int row, int c, int count, float(&values)[8]) { slots.template query_elements<8>(b, h, first + row, c, count, values); },
+          [&](int row, int c, int count, float(&values)[8]) { slots.template query_elements<8, Shape::wide>(b, h, first + row, c, count, values); },
           queries - first, sizes.head_dim);
     } else {
-      copy_rows<Rows, Shape::queries, Shape::threads>(memory, query, slots.query_row(b, h, first), slots.query_stride(),
-                                                      queries - first, sizes.head_dim);
+      copy(Integer<Shape::queries>{}, memory, query, slots.query_row(b, h, first) + own(head_parts, slots.query_stride()), slots.query_stride(), queries - first, head_parts);
     }
     met.template find<Shape::threads, Shape::queries>(slots, b, h, first, last, begin, end);
     if (met.count > 0) copy_keys(met.first_of(0), 0);
@@ -86,14 +101,14 @@ __global__ void __launch_bounds__(Shape::threads, Shape::resident)
   }
   const int owned = slots.owned(b);
   if (owned > queries) {
-    zero_rows<Shape::queries, Shape::threads, Rows::chunks>(out, slots, b, h, own_tile, tiles, queries, owned, sizes.value_dim);
+    zero_rows<Shape::queries, Shape::threads, Rows::chunks, Shape::wide>(out, slots, b, h, own_tile, tiles, queries, owned, sizes.value_dim);
   }
   if (first >= queries) return;
 
   // Every thread sees the copies of all. So do matmuls of warpgroups, which read shared memory through another proxy.
   const auto meet_copies = [] {
 #if defined(HEDDLE_HOPPER_CODE)
-    if constexpr (Shape::in_warpgroups) publish_copies();
+    if constexpr (Shape::in_warpgroups) publish_to_products();
 #endif
     __syncthreads();
   };
@@ -184,16 +199,16 @@ __global__ void __launch_bounds__(Shape::threads, Shape::resident)
   store_output<Shape>(carried, out, slots, b, h, first + warp_first, queries, sizes.value_dim);
 }
 
-/// Launches `attention_tiles` for rows of at most HeadDim elements. HEDDLE_INVALID for more than 65535 heads or sequences, the limit of a
+/// Launches `attention_tiles` for rows of at most HeadDim elements, moved `unit` elements at a time: 8 if Wide, else fewer. HEDDLE_INVALID for more than 65535 heads or sequences, the limit of a
 /// grid.
-template <int HeadDim, bool PlainScore, class Tile, class T, class O, class Slots>
+template <int HeadDim, bool PlainScore, bool Wide, class Tile, class T, class O, class Slots>
 int32_t launch_attention_tiles(const heddle_launch* queue, heddle_error* error, const char* name, const AttentionExtents& extents,
-                               In<T> query, In<T> key, In<T> value, Out<O> out, Slots slots) {
+                               In<T> query, In<T> key, In<T> value, Out<O> out, Slots slots, int unit) {
   // With a mask that classifies no tiles, the loop has one form for all of them. There ptxas (13.0) gives registers of queries, which every
   // tile needs, to weights: matmuls of single warps are used instead.
   constexpr bool has_two_forms = !masks_pairs<Slots> || masks_tiles<Slots>;
   using Used = AttentionTile<Tile::queries, Tile::keys, Tile::in_warpgroups && has_two_forms>;
-  using Shape = AttentionShape<T, HeadDim, PlainScore, Used>;
+  using Shape = AttentionShape<T, HeadDim, PlainScore, Used, Wide>;
   constexpr int64_t most = 65535;
   if (extents.batch > most || extents.heads > most) {
     return fail(error, HEDDLE_INVALID, "kernel %s: got %lld sequences of %lld heads, expected at most %lld of each", name,
@@ -203,7 +218,7 @@ int32_t launch_attention_tiles(const heddle_launch* queue, heddle_error* error, 
   const int64_t tiles = longest((extents.queries + Shape::queries - 1) / Shape::queries, int64_t{1});
   const BlockOrder order = order_of<Slots>(tiles);
   const LaunchConfig config = {name, grid_of(order, tiles, extents), dim3(Shape::threads), Shape::shared_bytes, Sync::block, true};
-  return launch(queue, error, config, attention_tiles<T, O, Shape, Slots>, sizes_of(extents), order, query, key, value, out, slots);
+  return launch(queue, error, config, attention_tiles<T, O, Shape, Slots>, sizes_of(extents, unit), order, query, key, value, out, slots);
 }
 
 }  // namespace heddle

@@ -26,9 +26,11 @@ constexpr bool is_swizzled(int width) { return width == 32 || width == 64 || wid
 
 /// Warps with 16 query rows each, which attend keys in tiles. Rows of queries, keys and values have up to HeadDim elements; missing ones
 /// are zeros in shared memory. PlainScore: the op's score is arithmetic on the raw dot product alone, and so needs few registers.
-template <class T, int HeadDim, bool PlainScore, class Tile>
+/// Wide: rows of operands and results can be moved 16 bytes at a time.
+template <class T, int HeadDim, bool PlainScore, class Tile, bool Wide>
 struct AttentionShape {
   static_assert(HeadDim % 16 == 0, "whole fragments");
+  static constexpr bool wide = Wide;
   using Rows = std::conditional_t<is_swizzled(HeadDim), SwizzledRows<T, is_swizzled(HeadDim) ? HeadDim : 32>, PaddedRows<T, HeadDim>>;
   static constexpr int warp_queries = 16;
   static constexpr int queries = Tile::queries;
@@ -41,7 +43,8 @@ struct AttentionShape {
   static constexpr bool in_warpgroups = false;
 #endif
   // Resident blocks per multiprocessor, which bounds registers: the most without spills.
-  static constexpr int warpgroups_held = keys > 64 ? 2 : in_warpgroups && PlainScore ? 4 : HeadDim <= 64 ? 3 : 2;
+  static constexpr int warpgroups_held =
+      HeadDim <= 16 && PlainScore ? (keys > 64 ? 3 : 4) : keys > 64 ? 2 : in_warpgroups && PlainScore && Wide ? 4 : HeadDim <= 64 ? 3 : 2;
   static constexpr int resident = warpgroups_held * 128 / threads;
   static constexpr uint32_t key_bytes = keys * Rows::row_bytes;
   static constexpr uint32_t query_bytes = queries * Rows::row_bytes;

@@ -12,8 +12,8 @@
 namespace heddle {
 
 /// Writes the stored value of zero to the part of rows [queries, owned) that belongs to query tile `tile` of `tiles`, of Rows rows, in
-/// chunks of 8 elements.
-template <int Rows, int Threads, int Chunks, class O, class Slots>
+/// chunks of 8 elements. Wide: all of a chunk's elements exist, and it is aligned.
+template <int Rows, int Threads, int Chunks, bool Wide, class O, class Slots>
 __device__ __forceinline__ void zero_rows(const Out<O>& out, const Slots& slots, int b, int h, int tile, int tiles, int queries,
                                           int owned, int value_dim) {
   constexpr int rows = Threads / Chunks;
@@ -25,8 +25,8 @@ __device__ __forceinline__ void zero_rows(const Out<O>& out, const Slots& slots,
       if (row < queries || row >= owned) continue;
       float zeros[8];
       HEDDLE_UNROLL
-      for (int e = 0; e < 8; ++e) zeros[e] = stored_of(slots, 0.0f, b, h, row, column + e);
-      store_chunk<8, true>(out, slots.out_row(b, h, row) + column, 8, zeros);
+      for (int e = 0; e < 8; ++e) zeros[e] = Wide || column + e < value_dim ? stored_of(slots, 0.0f, b, h, row, column + e) : 0.0f;
+      store_chunk<8, Wide>(out, slots.out_row(b, h, row) + column, value_dim - column, zeros);
     }
   }
 }
@@ -53,9 +53,23 @@ __device__ __forceinline__ Pack<O, 8> round_quad(Value value, int lane) {
   return pack;
 }
 
+/// Writes the first `count` elements of a pack, all of them if Wide.
+template <bool Wide, int N, class O>
+__device__ __forceinline__ void store_pack(const Out<O>& out, int64_t offset, [[maybe_unused]] int count, const Pack<O, N>& pack) {
+  if constexpr (Wide) {
+    out.template set_pack<N>(offset, pack);
+  } else {
+    HEDDLE_UNROLL
+    for (int e = 0; e < N; ++e) {
+      if (e < count) out.set(offset + e, pack.v[e]);
+    }
+  }
+}
+
 /// Writes the elements of a lane's output row: `result(fragment, e)` is element e of two of fragment `fragment` of Fragments, `row` is
-/// their row. All lanes take part. Only rows below `queries` and columns below `value_dim` are written, 8 elements per access.
-template <int Fragments, class O, class Slots, class Result>
+/// their row. All lanes take part. Only rows below `queries` and columns below `value_dim` are written: 8 elements per
+/// access if Wide, else one.
+template <int Fragments, bool Wide, class O, class Slots, class Result>
 __device__ __forceinline__ void store_fragments(const Out<O>& out, const Slots& slots, int b, int h, int row, int queries,
                                                 int value_dim, Result result) {
   const int lane = static_cast<int>(threadIdx.x) % 32, pair = lane % 4 * 2;
@@ -73,15 +87,15 @@ __device__ __forceinline__ void store_fragments(const Out<O>& out, const Slots& 
     if constexpr (sizeof(O) <= 2) {
       const Pack<O, 8> pack = round_quad<O>(value, lane);
       const int column = (group * 4 + lane % 4) * 8;
-      if (row < queries && column < value_dim) out.template set_pack<8>(slots.out_row(b, h, row) + column, pack);
+      if (row < queries && column < value_dim) store_pack<Wide>(out, slots.out_row(b, h, row) + column, value_dim - column, pack);
     } else {
       HEDDLE_UNROLL
       for (int i = 0; i < 4; ++i) {
         Pack<O, 2> pack;
         const float values[2] = {value(2 * i), value(2 * i + 1)};
         round_into(pack, values);
-        const int column = (group * 4 + i) * 8;
-        if (row < queries && column < value_dim) out.template set_pack<2>(slots.out_row(b, h, row) + column + pair, pack);
+        const int column = (group * 4 + i) * 8 + pair;
+        if (row < queries && column < value_dim) store_pack<Wide>(out, slots.out_row(b, h, row) + column, value_dim - column, pack);
       }
     }
   }
@@ -95,7 +109,7 @@ __device__ __forceinline__ void store_output(const typename Shape::Carried& carr
   for (int half = 0; half < 2; ++half) {
     const int row = first + half * 8 + static_cast<int>(threadIdx.x) % 32 / 4;
     const Quotient quotient = carried.softmax.quotient(slots, half, b, h, min(row, queries - 1));
-    store_fragments<2 * Shape::head_tiles>(out, slots, b, h, row, queries, value_dim, [&](int fragment, int e) {
+    store_fragments<2 * Shape::head_tiles, Shape::wide>(out, slots, b, h, row, queries, value_dim, [&](int fragment, int e) {
       return quotient(carried.output[fragment][half * 2 + e]);
     });
   }

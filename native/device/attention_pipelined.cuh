@@ -170,7 +170,7 @@ __device__ __forceinline__ void attend_rows(const PipelinedWork<Slots, Shape>& w
   HEDDLE_UNROLL
   for (int half = 0; half < 2; ++half) {
     const Quotient quotient = rows.softmax.quotient(slots, half, b, h, known(half));
-    store_fragments<Shape::width / 8>(out, slots, b, h, row_of(half), work.queries, sizes.value_dim, [&](int fragment, int e) {
+    store_fragments<Shape::width / 8, true>(out, slots, b, h, row_of(half), work.queries, sizes.value_dim, [&](int fragment, int e) {
       return quotient(rows.output[4 * fragment + 2 * half + e]);
     });
   }
@@ -193,15 +193,15 @@ __global__ void __launch_bounds__(Shape::threads, 1)
   work.queries = slots.queries(work.b), work.first = tile * Shape::queries;
   const int owned = slots.owned(work.b);
   if (owned > work.queries) {
-    zero_rows<Shape::queries, Shape::threads, Shape::width / 8>(out, slots, work.b, work.h, tile, tiles, work.queries, owned,
+    zero_rows<Shape::queries, Shape::threads, Shape::width / 8, true>(out, slots, work.b, work.h, tile, tiles, work.queries, owned,
                                                                sizes.value_dim);
   }
   if (work.first >= work.queries) return;
   const int last = min(work.first + Shape::queries, work.queries) - 1;
   HEDDLE_DYNAMIC_SHARED(shared);
   const PipelinedMemory<Shape> memory{shared};
-  if (threadIdx.x == 0) memory.initialise();
-  if constexpr (masks_tiles<Slots>) {
+  if (threadIdx.x == 0) memory.template initialise<Slots>();
+  if constexpr (masks_tiles<Slots> && !computes_query<Slots>) {
     // Loaded while tiles are classified.
     if (threadIdx.x / warpgroup_threads == Shape::groups) copy_queries<T, Shape>(work, memory, sizes, query, slots);
   }
@@ -213,10 +213,11 @@ __global__ void __launch_bounds__(Shape::threads, 1)
   const int group = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / warpgroup_threads, 0);
   if (group == Shape::groups) {
     shrink_registers<Shape::producer_registers>();
-    if constexpr (!masks_tiles<Slots>) copy_queries<T, Shape>(work, memory, sizes, query, slots);
+    if constexpr (!masks_tiles<Slots> && !computes_query<Slots>) copy_queries<T, Shape>(work, memory, sizes, query, slots);
     if (work.met.count > 0) fill_rings<T, Shape>(work, memory, sizes, key, value, slots);
   } else {
     grow_registers<Shape::consumer_registers>();
+    if constexpr (computes_query<Slots>) compute_queries<T, Shape>(work, memory, sizes, slots, group);
     attend_rows<T, Shape>(work, memory, sizes, out, slots, group);
   }
 #endif

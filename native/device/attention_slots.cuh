@@ -22,13 +22,13 @@ struct AttentionExtents {
   int64_t batch, heads, queries, keys, head_dim, value_dim;
 };
 
-/// The extents that kernels read.
+/// The extents that kernels read, and the number of elements by which rows are moved where that is less than 8.
 struct AttentionSizes {
-  int keys, head_dim, value_dim;
+  int keys, head_dim, value_dim, unit;
 };
 
-inline AttentionSizes sizes_of(const AttentionExtents& extents) {
-  return {static_cast<int>(extents.keys), static_cast<int>(extents.head_dim), static_cast<int>(extents.value_dim)};
+inline AttentionSizes sizes_of(const AttentionExtents& extents, int unit = 8) {
+  return {static_cast<int>(extents.keys), static_cast<int>(extents.head_dim), static_cast<int>(extents.value_dim), unit};
 }
 
 /// True if a Slots declares that its score is plain.
@@ -233,7 +233,7 @@ __device__ __forceinline__ Chunk<T, Vec> query_chunk(const In<T>& query, [[maybe
                                                      int head_dim) {
   if constexpr (computes_query<Slots>) {
     float elements[Vec];
-    slots.template query_elements<Vec>(b, h, i, c, head_dim - c, elements);
+    slots.template query_elements<Vec, false>(b, h, i, c, head_dim - c, elements);
     return rounded_chunk<T>(elements);
   } else {
     return load_chunk<Vec>(query, row + c, head_dim - c);
@@ -244,7 +244,7 @@ __device__ __forceinline__ Chunk<T, Vec> key_chunk(const In<T>& key, [[maybe_unu
                                                    [[maybe_unused]] int h, [[maybe_unused]] int j, int64_t row, int c, int head_dim) {
   if constexpr (computes_key<Slots>) {
     float elements[Vec];
-    slots.template key_elements<Vec>(b, h, j, c, head_dim - c, elements);
+    slots.template key_elements<Vec, false>(b, h, j, c, head_dim - c, elements);
     return rounded_chunk<T>(elements);
   } else {
     return load_chunk<Vec>(key, row + c, head_dim - c);
@@ -257,7 +257,7 @@ __device__ __forceinline__ float value_element(const In<T>& value, [[maybe_unuse
                                                [[maybe_unused]] int h, [[maybe_unused]] int j, int64_t row, int c) {
   if constexpr (computes_value<Slots>) {
     float element[1];
-    slots.template value_elements<1>(b, h, j, c, 1, element);
+    slots.template value_elements<1, false>(b, h, j, c, 1, element);
     return Storage<T>::load(Storage<T>::store(element[0]));
   } else {
     return read(value, row + c);

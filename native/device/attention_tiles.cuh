@@ -97,6 +97,74 @@ __device__ __forceinline__ void copy_rows(Shared16 tile, const In<T>& tensor, in
   });
 }
 
+/// Zeroes `bytes` bytes of shared memory, a multiple of 16. A barrier has to follow.
+template <class T, int Threads>
+__device__ __forceinline__ void zero_tiles(Shared16 tiles, uint32_t bytes) {
+  const Pack<T, 8> zeros = {};
+  for (uint32_t at = threadIdx.x * 16; at < bytes; at += Threads * 16) store_shared_16(tiles + at, zeros);
+}
+
+/// A thread's share of rows of `width` elements that can be moved only `unit` at a time: 4, 2 or 1, a divisor of the width. That is one
+/// part of every few rows. Divides once, for all tiles.
+template <class Layout, int Threads>
+struct RowParts {
+  int width, unit;
+  int row, column, step;  // the first part, and the distance of rows
+
+  __device__ __forceinline__ RowParts(int width_, int unit_) : width(width_), unit(unit_) {
+    const int across = max(min(width / unit, Threads), 1), own = static_cast<int>(threadIdx.x);
+    step = Threads / across, row = own / across, column = own % across * unit;
+    // Threads beyond the last whole row of parts have nothing to do.
+    if (row >= step) column = width;
+  }
+
+  /// Element from which the thread copies, of rows that are `stride` elements apart: computed once, since offsets take long.
+  __device__ __forceinline__ int64_t own(int64_t stride) const { return row * stride + column; }
+
+  /// Like copy_rows(), where `first` is the thread's own element of the first row. Columns from `width` on are not written.
+  template <int Rows, class T>
+  __device__ __forceinline__ void copy(Shared16 tile, const In<T>& tensor, int64_t first, int64_t stride, int valid) const {
+    const int64_t next = step * stride;
+    for (int at = column; at < width; at += Threads * unit) {
+      const int64_t from = first + (at - column);
+      const auto place = [&](int each) {
+        return tile + (Layout::place(each, at / Layout::chunk) + static_cast<uint32_t>(at % Layout::chunk) * 2);
+      };
+      if (unit == 4) {
+        copy_parts<Rows, 4>(tensor, from, next, valid, place);
+      } else if (unit == 2) {
+        copy_parts<Rows, 2>(tensor, from, next, valid, place);
+      } else {
+        store_parts<Rows>(tensor, from, next, valid, place);
+      }
+    }
+  }
+
+ private:
+  template <int Rows, int Unit, class T, class Place>
+  __device__ __forceinline__ void copy_parts(const In<T>& tensor, int64_t from, int64_t next, int valid, Place place) const {
+    for (int each = row; each < Rows; each += step, from += next) copy_async_part<Unit>(place(each), tensor, from, each < valid);
+  }
+
+  /// Not asynchronous: several loads are in flight before the first is stored.
+  template <int Rows, class T, class Place>
+  __device__ __forceinline__ void store_parts(const In<T>& tensor, int64_t from, int64_t next, int valid, Place place) const {
+    constexpr int batch = 8;
+    for (int each = row; each < Rows; each += batch * step, from += batch * next) {
+      T elements[batch];
+      HEDDLE_UNROLL
+      for (int i = 0; i < batch; ++i) {
+        const int at = each + i * step;
+        elements[i] = at < Rows && at < valid ? tensor.get(from + i * next) : Storage<T>::store(0.0f);
+      }
+      HEDDLE_UNROLL
+      for (int i = 0; i < batch; ++i) {
+        if (each + i * step < Rows) store_shared_2(place(each + i * step), elements[i]);
+      }
+    }
+  }
+};
+
 /// The same for computed rows: `elements(row, column, count, values)` gives eight columns, of which `count` exist.
 template <class T, class Layout, int Rows, int Threads, class Elements>
 __device__ __forceinline__ void compute_rows(Shared16 tile, Elements elements, int valid, int width) {

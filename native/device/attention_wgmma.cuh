@@ -6,7 +6,7 @@
 
 #include "attention_tiles.cuh"
 
-#if !defined(HEDDLE_SIMT)
+#if defined(HEDDLE_HOPPER)
 #include "wgmma.cuh"
 #endif
 
@@ -14,8 +14,7 @@
 
 namespace heddle {
 
-/// Makes the thread's finished copies and stores to shared memory visible to matmuls of warpgroups; a barrier follows.
-__device__ __forceinline__ void publish_copies() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+#if !defined(HEDDLE_SIMT)
 
 #define HEDDLE_SUMS_4(mode, d) mode(d[0]), mode(d[1]), mode(d[2]), mode(d[3])
 #define HEDDLE_WGMMA_64(type, mode, adds, transposed)                                                                           \
@@ -50,6 +49,8 @@ __device__ __forceinline__ void multiply_64(float (&d)[8][4], const uint32_t (&a
 
 #undef HEDDLE_WGMMA_64
 #undef HEDDLE_SUMS_4
+
+#endif
 
 /// Waits for the matmuls, and keeps uses of their sums after this place.
 __device__ __forceinline__ void finish_products(float (&sums)[8][4]) {

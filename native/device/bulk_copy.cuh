@@ -1,5 +1,5 @@
 // Copies of contiguous bytes from global to shared memory by the copy engine of sm_90a, all of them started by one thread, and a counter of
-// their arrival. Elsewhere a copy is complete when it returns, and a waiting thread must have synchronised with the thread that started it.
+// their arrival. Elsewhere, and on the CPU device unless it runs Hopper's main loops, a copy is complete when it returns, and a waiting thread must have synchronised with the thread that started it.
 #ifndef HEDDLE_BULK_COPY_CUH
 #define HEDDLE_BULK_COPY_CUH
 
@@ -38,9 +38,7 @@ class CopyCounter {
   /// Starts the copy of `count` elements from `offset` on. Their size and address must be multiples of 16 bytes.
   template <class T>
   __device__ __forceinline__ void copy(Shared16 to, const In<T>& from, int64_t offset, int count) const {
-    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to.address),
-                 "l"(from.data + offset), "r"(count * static_cast<int>(sizeof(T))), "r"(barrier_.address)
-                 : "memory");
+    copy_contiguous(to, from, offset, count, barrier_);
   }
 
   /// Waits for the end of the phase with this parity, which alternates from 0.

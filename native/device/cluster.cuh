@@ -1,11 +1,11 @@
-// Thread-block clusters: blocks that run at the same time and write to one another's shared memory. Requires sm_90; on older devices and
-// the CPU device clusters have one block, which exchanges with itself.
+// Thread-block clusters: blocks that run at the same time and write to one another's shared memory. Requires sm_90; on older devices,
+// and on the CPU device unless it runs Hopper's main loops, clusters have one block, which exchanges with itself.
 #ifndef HEDDLE_CLUSTER_CUH
 #define HEDDLE_CLUSTER_CUH
 
 #include "mma.cuh"
 
-#if !defined(HEDDLE_SIMT) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+#if defined(HEDDLE_SIMT_HOPPER) || (defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900)
 #define HEDDLE_CLUSTERS 1
 #else
 #define HEDDLE_CLUSTERS 0
@@ -17,7 +17,7 @@
 
 namespace heddle {
 
-#if HEDDLE_CLUSTERS
+#if HEDDLE_CLUSTERS && !defined(HEDDLE_SIMT)
 
 /// Arrives at the cluster's barrier without waiting for other threads. Orders barrier objects that a fence has published, but not ordinary
 /// writes, since that would wait for them.
@@ -45,6 +45,25 @@ __device__ __forceinline__ void send_16(uint32_t to, uint32_t counter, const Pac
                : "memory");
 }
 
+/// Initialises a barrier object that counts `bytes` from other blocks, by one thread, and makes it visible to them; a cluster barrier follows.
+__device__ __forceinline__ void expect_from_cluster(uint32_t counter, uint32_t bytes) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(counter) : "memory");
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(counter), "r"(bytes) : "memory");
+}
+
+/// Waits until these bytes have arrived. They come from other blocks, so their writes are acquired at cluster scope.
+__device__ __forceinline__ void await_from_cluster(uint32_t counter) {
+  asm volatile(
+      "{\n"
+      ".reg .pred arrived;\n"
+      "again:\n"
+      "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 arrived, [%0], 0;\n"
+      "@!arrived bra again;\n"
+      "}" ::"r"(counter)
+      : "memory");
+}
+
 #endif
 
 /// An exchange of data among the blocks of a cluster, each of which knows how much it will receive. The receiver counts arriving bytes in a
@@ -63,11 +82,7 @@ class ClusterExchange {
   __device__ __forceinline__ void announce([[maybe_unused]] uint32_t bytes) const {
 #if HEDDLE_CLUSTERS
     if (blocks_ == 1) return;
-    if (threadIdx.x == 0) {
-      asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(barrier_.address) : "memory");
-      asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-      asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier_.address), "r"(bytes) : "memory");
-    }
+    if (threadIdx.x == 0) expect_from_cluster(barrier_.address, bytes);
     __syncwarp();
     announce_to_cluster();
 #endif
@@ -108,18 +123,11 @@ class ClusterExchange {
     store_shared_16(to.place + bytes, pack);
   }
 
-  /// Waits until all announced bytes have arrived. They come from other blocks, so their writes are acquired at cluster scope.
+  /// Waits until all announced bytes have arrived.
   __device__ __forceinline__ void receive() const {
 #if HEDDLE_CLUSTERS
     if (blocks_ > 1) {
-      asm volatile(
-          "{\n"
-          ".reg .pred arrived;\n"
-          "again:\n"
-          "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 arrived, [%0], 0;\n"
-          "@!arrived bra again;\n"
-          "}" ::"r"(barrier_.address)
-          : "memory");
+      await_from_cluster(barrier_.address);
       return;
     }
 #endif

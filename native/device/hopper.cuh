@@ -1,20 +1,25 @@
 // Features of Hopper (sm_90a) only, one named wrapper per instruction: barriers that count bytes, tiles that the copy engine (TMA) loads to
-// shared memory, thread-block clusters, registers moved between warpgroups. Included by bodies written for that GPU; elsewhere, and in
-// passes for other architectures, the names do not exist.
+// shared memory, thread-block clusters, registers moved between warpgroups. Included by bodies written for that GPU; in passes
+// for other architectures, and on the CPU device unless HEDDLE_SIMT_HOPPER is defined, the names do not exist. Their CPU twins are in simt/hopper.hpp.
 #ifndef HEDDLE_HOPPER_CUH
 #define HEDDLE_HOPPER_CUH
 
 #include "mma.cuh"
 
+#if defined(HEDDLE_HOPPER)
 #if !defined(HEDDLE_SIMT)
 #include <cuda.h>
+#endif
 
 namespace heddle {
 
 /// A group of four warps, whose first is a multiple of four: the threads that issue a wgmma together.
 constexpr int warpgroup_threads = 128;
 
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+#if defined(HEDDLE_SIMT)
+// The wrappers below are in simt/hopper.hpp.
+#define HEDDLE_HOPPER_CODE 1
+#elif defined(__CUDA_ARCH_FEAT_SM90_ALL)
 #define HEDDLE_HOPPER_CODE 1
 
 /// An 8-byte barrier in shared memory. A phase ends when all expected arrivals have come and all expected bytes have landed; phases
@@ -25,6 +30,8 @@ struct PhaseBarrier {
   __device__ __forceinline__ void initialise(uint32_t arrivals) const {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(address), "r"(arrivals) : "memory");
   }
+
+  __device__ __forceinline__ void arrive() const { asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(address) : "memory"); }
 
   /// Arrives, and makes the phase wait for `bytes` from the copy engine.
   __device__ __forceinline__ void arrive_expecting(uint32_t bytes) const {
@@ -42,6 +49,21 @@ struct PhaseBarrier {
         "}\n" ::"r"(address),
         "r"(rank)
         : "memory");
+  }
+
+  /// True if the phase with this parity has ended; does not wait.
+  __device__ __forceinline__ bool has_ended(uint32_t parity) const {
+    uint32_t ended;
+    asm volatile(
+        "{\n"
+        ".reg .pred done;\n"
+        "mbarrier.test_wait.parity.shared::cta.b64 done, [%1], %2;\n"
+        "selp.u32 %0, 1, 0, done;\n"
+        "}\n"
+        : "=r"(ended)
+        : "r"(address), "r"(parity)
+        : "memory");
+    return ended != 0;
   }
 
   /// Waits for the end of the phase with this parity. Returns at once if that phase was the previous one. For data from this block's own
@@ -112,25 +134,36 @@ __device__ __forceinline__ void copy_box_to_all(Shared16 to, const CUtensorMap& 
       : "memory");
 }
 
-/// Starts the copy of a five-dimensional map's box at (column, 0, 0, 0, group).
-__device__ __forceinline__ void copy_permuted(Shared16 to, const CUtensorMap& map, PhaseBarrier done, int column, int group) {
+/// Starts the copy of a five-dimensional map's box at (column, 0, eight, 0, group).
+__device__ __forceinline__ void copy_permuted(Shared16 to, const CUtensorMap& map, PhaseBarrier done, int column, int eight, int group) {
   asm volatile(
       "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
-      " [%0], [%1, {%3, %4, %4, %4, %5}], [%2];" ::"r"(to.address),
-      "l"(&map), "r"(done.address), "r"(column), "r"(0), "r"(group)
+      " [%0], [%1, {%3, %4, %5, %4, %6}], [%2];" ::"r"(to.address),
+      "l"(&map), "r"(done.address), "r"(column), "r"(0), "r"(eight), "r"(group)
       : "memory");
 }
 
 /// Starts the same copy to the same offset in both blocks of a cluster of two; the barrier at the offset of `done` counts the bytes in
 /// each.
 __device__ __forceinline__ void copy_permuted_to_both(Shared16 to, const CUtensorMap& map, PhaseBarrier done, int column,
-                                                      int group) {
+                                                      int eight, int group) {
   asm volatile(
       "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster"
-      " [%0], [%1, {%3, %4, %4, %4, %5}], [%2], %6;" ::"r"(to.address),
-      "l"(&map), "r"(done.address), "r"(column), "r"(0), "r"(group), "h"(static_cast<uint16_t>(3))
+      " [%0], [%1, {%3, %4, %5, %4, %6}], [%2], %7;" ::"r"(to.address),
+      "l"(&map), "r"(done.address), "r"(column), "r"(0), "r"(eight), "r"(group), "h"(static_cast<uint16_t>(3))
       : "memory");
 }
+
+/// Starts the copy of `count` elements from `offset` on. Their size and address must be multiples of 16 bytes.
+template <class T>
+__device__ __forceinline__ void copy_contiguous(Shared16 to, const In<T>& from, int64_t offset, int count, PhaseBarrier done) {
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to.address),
+               "l"(from.data + offset), "r"(count * static_cast<int>(sizeof(T))), "r"(done.address)
+               : "memory");
+}
+
+/// Makes this thread's writes and asynchronous copies to shared memory visible to wgmma; a barrier must follow.
+__device__ __forceinline__ void publish_to_products() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
 /// Sets the number of registers of each thread of the calling warpgroup: fewer for threads that only start copies.
 template <int Registers>

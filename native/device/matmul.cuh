@@ -30,9 +30,11 @@
 // As in simt.hpp: two kernel libraries in one process share nothing.
 #pragma GCC visibility push(hidden)
 #endif
+#include "matmul_aligned.cuh"
 #include "matmul_choice.cuh"
 #include "matmul_cluster.cuh"
 #include "matmul_few.cuh"
+#include "matmul_fma_choice.cuh"
 #include "matmul_mma_choice.cuh"
 #include "matmul_rows.cuh"
 #include "matmul_simple.cuh"
@@ -52,9 +54,32 @@ struct Matmul {
   Epilogue epilogue;
   bool constant_b;
 
+  static constexpr bool is_float = std::is_same_v<T, float>;
+
   bool aligned() const {
-    constexpr int word = 16;
-    return tensor_core_type<T> && k * static_cast<int64_t>(sizeof(T)) % word == 0 && a.aligned(0, word) && b.aligned(0, word);
+    return tensor_core_type<T> && has_aligned_rows(a, k) && has_aligned_rows(b, k);
+  }
+
+  /// True if operands whose rows are not aligned are copied first. The simple loop is faster for a short k and one round of tiles.
+  bool copies() const {
+    constexpr int64_t short_k = 64, few_tiles = 128;
+    const bool is_small = k <= short_k && m * n <= few_tiles * SimpleTile::edge * SimpleTile::edge;
+    return tensor_core_type<T> && !aligned() && !is_small;
+  }
+
+  /// Enqueues `run(matmul)` for this matmul, or for one of copies whose rows are aligned.
+  template <class Run>
+  int32_t with_aligned(Run run) const {
+    if constexpr (tensor_core_type<T>) {
+      if (copies()) {
+        const bool constant = constant_b && has_aligned_rows(b, k);
+        const auto run_copies = [&](const In<T>(&factors)[2], int64_t own_k) {
+          return run(Matmul{queue, error, name, m, n, own_k, factors[0], factors[1], epilogue, constant});
+        };
+        return with_aligned_rows(queue, error, name, {m, n}, k, {a, b}, run_copies);
+      }
+    }
+    return run(*this);
   }
 
   /// The choice of the rules.
@@ -67,7 +92,7 @@ struct Matmul {
         if (m == 1 || (m <= RowsTile::most_rows && n * k <= small)) return {MatmulTile::rows};
         if (n * k > small) return {MatmulTile::few};
       }
-#if !defined(HEDDLE_SIMT)
+#if defined(HEDDLE_HOPPER)
       if (wgmma::can(m, n, k)) {
         const MatmulChoice large = wgmma::choose<T>(m, n, k, epilogue);
         if (large.tile != MatmulTile::none) return large;
@@ -82,6 +107,7 @@ struct Matmul {
 #endif
       return choose_mma<T>(m, n, k, is_whole<T>(n, k, epilogue));
     }
+    if constexpr (is_float) return fma::choose<1, false>(1, m, n, k);
     return {MatmulTile::simple};
   }
 
@@ -89,8 +115,9 @@ struct Matmul {
   bool can(const MatmulChoice& choice) const {
     const MatmulTile tile = choice.tile;
     const int split = choice.split;
+    if (is_float) return fma::can(choice, k);
     if (tile == MatmulTile::simple) return split == 1;
-    if (!aligned() || split < 1) return false;
+    if (fma::is_tile(tile) || !aligned() || split < 1) return false;
     if (tile == MatmulTile::rows) return split == 1 && !std::is_same_v<T, signed char> && m <= RowsTile::most_rows;
     if (tile == MatmulTile::few) return split == 1 && m <= few::most_rows;
     if (tile <= MatmulTile::mma_128x96) {
@@ -104,9 +131,9 @@ struct Matmul {
       const bool divides = split == 1 || (device.clusters && split <= std::min(steps, most_parts));
       return roomy && divides && (tile == MatmulTile::mma_64x32 || is_whole<T>(n, k, epilogue));
     }
-#if !defined(HEDDLE_SIMT)
+#if defined(HEDDLE_HOPPER)
     if (tile <= MatmulTile::cluster_64x96) return clusters::exists(choice, steps_of<T>(k)) && clusters::can(m, n, k, epilogue);
-    return tile != MatmulTile::none && wgmma::exists<T>(choice, epilogue) && wgmma::can(m, n, k);
+    return tile != MatmulTile::none && wgmma::exists<T>(choice, n, epilogue) && wgmma::can(m, n, k);
 #else
     return false;
 #endif
@@ -124,6 +151,10 @@ struct Matmul {
       switch (choice.tile) {
         case MatmulTile::none:
         case MatmulTile::simple:
+        case MatmulTile::fma_16x64:
+        case MatmulTile::fma_64x64:
+        case MatmulTile::fma_64x128:
+        case MatmulTile::fma_128x128:
           break;
         case MatmulTile::rows:
           if constexpr (!std::is_same_v<T, signed char>) {
@@ -142,17 +173,21 @@ struct Matmul {
           return run_mma(LargeTile());
         case MatmulTile::cluster_64x64:
         case MatmulTile::cluster_64x96:
-#if !defined(HEDDLE_SIMT)
+#if defined(HEDDLE_HOPPER)
           return launch_matmul_cluster(choice, queue, error, name, m, n, k, a, b, epilogue, constant_b);
 #endif
         default:
-#if !defined(HEDDLE_SIMT)
+#if defined(HEDDLE_HOPPER)
           return launch_matmul_wgmma(choice, queue, error, name, m, n, k, a, b, epilogue, constant_b);
 #endif
           break;
       }
     }
-    return launch_matmul_simple(queue, error, name, m, n, k, a, b, epilogue);
+    if constexpr (is_float) {
+      return launch_fma(choice, queue, error, name, 1, m, n, k, PlainSlots<T, Epilogue>{a, b, epilogue}, constant_b);
+    } else {
+      return launch_matmul_simple(queue, error, name, m, n, k, a, b, epilogue);
+    }
   }
 
   /// Refuses int8 sums that might overflow int32.
@@ -175,8 +210,10 @@ int32_t launch_matmul(const heddle_launch* queue, heddle_error* error, const cha
   if (matmul.empty()) return HEDDLE_OK;
   const int32_t status = matmul.check();
   if (status != HEDDLE_OK) return status;
-  const bool known = measured.tile != MatmulTile::none && matmul.can(measured);
-  return matmul.run(known ? measured : matmul.choose());
+  return matmul.with_aligned([&](const auto& aligned) {
+    const bool known = measured.tile != MatmulTile::none && aligned.can(measured);
+    return aligned.run(known ? measured : aligned.choose());
+  });
 }
 
 /// Enqueues a matmul with exactly this choice; refuses a matmul that it cannot compute.
@@ -187,9 +224,12 @@ int32_t launch_matmul_as(const MatmulChoice& choice, const heddle_launch* queue,
   if (matmul.empty()) return HEDDLE_OK;
   const int32_t status = matmul.check();
   if (status != HEDDLE_OK) return status;
-  if (matmul.can(choice)) return matmul.run(choice);
-  return fail(error, HEDDLE_INVALID, "kernel %s: the tile %s with k in %d parts cannot compute %lld x %lld x %lld here", name,
-              name_of(choice.tile), choice.split, static_cast<long long>(m), static_cast<long long>(n), static_cast<long long>(k));
+  const auto run = [&](const auto& aligned) {
+    if (aligned.can(choice)) return aligned.run(choice);
+    return fail(error, HEDDLE_INVALID, "kernel %s: the tile %s with k in %d parts cannot compute %lld x %lld x %lld here", name,
+                name_of(choice.tile), choice.split, static_cast<long long>(m), static_cast<long long>(n), static_cast<long long>(k));
+  };
+  return choice.tile == MatmulTile::simple ? run(matmul) : matmul.with_aligned(run);
 }
 
 }  // namespace heddle

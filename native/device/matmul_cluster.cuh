@@ -13,7 +13,7 @@
 #include "cluster.cuh"
 #include "matmul_cluster_choice.cuh"
 
-#if !defined(HEDDLE_SIMT)
+#if defined(HEDDLE_HOPPER)
 
 namespace heddle {
 
@@ -93,7 +93,7 @@ __global__ void __launch_bounds__(Tile::threads, 2)
   SumOf<T> sums[Tile::columns / 8][4] = {};
   int stage = 0, last_stage = 0;
   uint32_t parity = 0;
-#pragma unroll 1
+  HEDDLE_ROLLED
   for (int s = 0; s < count; ++s) {
     stages.full_of(stage).wait(parity);
     begin_products();

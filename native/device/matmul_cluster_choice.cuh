@@ -7,7 +7,7 @@
 #include "matmul_cluster_tile.cuh"
 #include "matmul_epilogue.cuh"
 
-#if !defined(HEDDLE_SIMT)
+#if defined(HEDDLE_HOPPER)
 
 namespace heddle {
 
@@ -17,12 +17,12 @@ constexpr int64_t weights_under_way = 96 << 10;
 
 namespace clusters {
 
-/// True if the tiles can compute a matmul: on Hopper, when n is a multiple of 32 and all chunks of the epilogue are whole. Requires rows of
-/// a and b aligned to 16 bytes.
+/// True if the tiles can compute a matmul: on Hopper, when n is a multiple of 8 and all chunks of the epilogue are whole. Requires rows of a
+/// and b aligned to 16 bytes.
 template <class Epilogue>
 bool can(int64_t m, int64_t n, int64_t k, const Epilogue& epilogue) {
   constexpr int64_t largest = INT32_MAX / 2;
-  return m <= largest && n <= largest && k <= largest && n % permuted_rows == 0 && EpilogueCall<Epilogue>::whole_chunks(epilogue) &&
+  return m <= largest && n <= largest && k <= largest && n % 8 == 0 && EpilogueCall<Epilogue>::whole_chunks(epilogue) &&
          device_attribute(cudaDevAttrComputeCapabilityMajor) == 9 && tensor_maps::encoder() != nullptr;
 }
 

@@ -6,8 +6,9 @@
 #include "matmul_pipeline.cuh"
 #include "tensor_map.cuh"
 #include "wgmma_narrow.cuh"
+#include "wgmma_right.cuh"
 
-#if !defined(HEDDLE_SIMT)
+#if defined(HEDDLE_HOPPER)
 
 namespace heddle {
 
@@ -64,20 +65,20 @@ __device__ __forceinline__ void fill_stages(const ClusterStages<Tile>& stages, c
                                             const ClusterWork& work, int row0, int column0, int begin, int count) {
   const auto start_b = [&](int s, int stage) {
     stages.full_of(stage).arrive_expecting(work.bytes);
-    copy_permuted(stages.b_of(stage), b_map, stages.full_of(stage), (begin + s) * box_columns<T>, column0 / permuted_rows);
+    copy_right<Tile::columns, true>(stages.b_of(stage), b_map, stages.full_of(stage), (begin + s) * box_columns<T>, column0, work.n);
   };
   const auto start_a = [&](int s, int stage) {
     copy_box(stages.a_of(stage), a_map, stages.full_of(stage), (begin + s) * box_columns<T>, row0);
   };
   const int first = count < work.stages ? count : work.stages;
   if (!work.constant_b) wait_for_producers();
-#pragma unroll 1
+  HEDDLE_ROLLED
   for (int s = 0; s < first; ++s) start_b(s, s);
   wait_for_producers();
-#pragma unroll 1
+  HEDDLE_ROLLED
   for (int s = 0; s < first; ++s) start_a(s, s);
   uint32_t parity = 0;
-#pragma unroll 1
+  HEDDLE_ROLLED
   for (int s = first, stage = 0; s < count; ++s) {
     stages.empty_of(stage).wait(parity);
     start_b(s, stage);

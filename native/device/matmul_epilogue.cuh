@@ -4,6 +4,7 @@
 
 #include <type_traits>
 
+#include "columns_store.cuh"
 #include "mma.cuh"
 
 namespace heddle {

@@ -158,6 +158,7 @@ struct PlainSlots {
   using Call = EpilogueCall<Epilogue>;
   using Loaded = typename Call::Loaded;
   static constexpr int PRODUCTS = 1;
+  static constexpr bool PARTS = false;
 
   In<T> a, b;
   Epilogue epilogue;
@@ -179,6 +180,11 @@ struct PlainSlots {
   template <int Which>
   __host__ __device__ __forceinline__ CopiedRows<T> stored_of(Factor<Which> which, int64_t matrix) const {
     return copy_of(which, matrix);
+  }
+  template <int Which>
+  bool copies(Factor<Which>, int64_t length) const {
+    constexpr int word = 16;
+    return length * static_cast<int64_t>(sizeof(T)) % word == 0 && (Which == 0 ? a : b).aligned(0, word);
   }
 };
 

@@ -20,7 +20,7 @@ namespace heddle {
 
 /// Number of multiprocessors. The CPU device chooses tiles as a large GPU would.
 inline int64_t int8_multiprocessors() {
-#if defined(HEDDLE_SIMT)
+#if !defined(HEDDLE_HOPPER)
   return 132;
 #else
   return device_attribute(cudaDevAttrMultiProcessorCount);
@@ -64,7 +64,7 @@ int32_t launch_matmul_int8_tile(const heddle_launch* queue, heddle_error* error,
                                  matmul_int8<OrderA, OrderB, Tile, Whole, Epilogue>);
 }
 
-#if !defined(HEDDLE_SIMT)
+#if defined(HEDDLE_HOPPER)
 /// Enqueues the matmul with wgmma on Hopper, for shapes that are is_int8_whole().
 template <class OrderA, class OrderB, class Tile, class Epilogue>
 int32_t launch_matmul_int8_wgmma(const heddle_launch* queue, heddle_error* error, const char* name, int64_t batches,
@@ -116,7 +116,7 @@ int32_t launch_matmul_int8(const heddle_launch* queue, heddle_error* error, cons
   };
   const bool short_k = k <= 128;
   const int64_t multiprocessors = int8_multiprocessors();
-#if !defined(HEDDLE_SIMT)
+#if defined(HEDDLE_HOPPER)
   if (whole && !short_k && device_attribute(cudaDevAttrComputeCapabilityMajor) == 9) {
     // Short reads of rows, or the conversion of words to rows, cost a tile so much that a larger tile is faster.
     constexpr bool turned = OrderB::mixes_rows;

@@ -8,7 +8,7 @@
 #include "matmul_int8_pipeline.cuh"
 #include "wgmma_narrow.cuh"
 
-#if !defined(HEDDLE_SIMT)
+#if defined(HEDDLE_HOPPER)
 
 namespace heddle {
 

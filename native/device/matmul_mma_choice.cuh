@@ -18,7 +18,7 @@ struct MatmulDevice {
 
 /// Properties of this device. The CPU device chooses as a large GPU without clusters would, so that it runs the tiles of such a GPU.
 inline MatmulDevice matmul_device() {
-#if defined(HEDDLE_SIMT)
+#if !defined(HEDDLE_HOPPER)
   return {132, simt::kMaxSharedBytes, false};
 #else
   return {device_attribute(cudaDevAttrMultiProcessorCount), device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin),

@@ -13,6 +13,7 @@
 //   CopiedRows<Element> or NotCopied copy_of(Factor<f>, matrix)        rows that may be copied unchanged
 //   bool copies(Factor<f>, k)                                          host: true if they may be copied in aligned words
 //   CopiedRows<T> or NotCopied stored_of(Factor<f>, matrix)            rows as stored, of any type
+//   with_rows(const In<Element> (&rows)[1 + PRODUCTS], length)         optional, host: the slots with other memory of all factors
 //   static constexpr bool PARTS; keep_parts(row, column, valid, acc)   stores partial reductions of each 32 columns, if any
 #ifndef HEDDLE_MATMUL_PRODUCTS_CUH
 #define HEDDLE_MATMUL_PRODUCTS_CUH
@@ -41,8 +42,9 @@ template <class Slots>
 int32_t launch_products_many(const heddle_launch* queue, heddle_error* error, const char* name, int64_t matrices, int64_t m, int64_t n,
                              int64_t k, const Slots& slots, [[maybe_unused]] bool constant) {
   if constexpr (multiplies_by_mma<Slots>) {
-    if (copies_all(slots, k, std::make_integer_sequence<int, Slots::PRODUCTS + 1>())) {
-#if !defined(HEDDLE_SIMT)
+    using Factors = std::make_integer_sequence<int, Slots::PRODUCTS + 1>;
+    if (copies_all(slots, k, Factors())) {
+#if defined(HEDDLE_HOPPER)
       if constexpr (multiplies_by_wgmma<Slots>) {
         if (matrices == 1 && streams_products(m, n, k, slots)) return launch_products_stream(queue, error, name, m, n, k, slots, constant);
         const MatmulTile tile = matrices == 1 ? choose_products_wgmma(m, n, k, slots) : MatmulTile::none;
@@ -51,8 +53,14 @@ int32_t launch_products_many(const heddle_launch* queue, heddle_error* error, co
 #endif
       return launch_products_mma(queue, error, name, matrices, m, n, k, slots);
     }
+    constexpr bool by_words = sizeof(typename Slots::Element) == 2 && copies_any<Slots>(Factors());
+    if constexpr (by_words) return launch_products_unaligned(queue, error, name, matrices, m, n, k, slots);
   }
-  return launch_products_simple(queue, error, name, matrices, m, n, k, slots);
+  if constexpr (fma::multiplies<Slots>) {
+    return launch_fma(queue, error, name, matrices, m, n, k, slots, constant);
+  } else {
+    return launch_products_simple(queue, error, name, matrices, m, n, k, slots);
+  }
 }
 
 /// Enqueues matmuls of a left factor that is computed and has whole rows: a kernel of its own stores it first.
@@ -81,18 +89,30 @@ int32_t launch_products_stored(const heddle_launch* queue, heddle_error* error, 
   return launch_products_many(queue, error, name, 1, m, n, k, stored, constant);
 }
 
-/// Enqueues epilogue(a_i x b_i transposed, ...) for `matrices` of them. `constant`: no launch writes a right factor meanwhile, so that
-/// right factors may be read while earlier launches run. Does nothing if one of the sizes is zero. Refuses int8 sums that might overflow
-/// int32, and a launch of more blocks than a grid has.
+/// True if all factors are in memory as they are multiplied, so that copies may take their place.
+template <class Slots, class = void>
+constexpr bool takes_rows = false;
 template <class Slots>
-int32_t launch_matmul_products(const heddle_launch* queue, heddle_error* error, const char* name, int64_t matrices, int64_t m,
-                               int64_t n, int64_t k, Slots slots, bool constant) {
-  static_assert(Slots::VEC == 8, "an epilogue takes eight columns");
-  if (matrices <= 0 || m <= 0 || n <= 0 || k <= 0) return HEDDLE_OK;
-  if constexpr (std::is_same_v<typename Slots::Sum, int>) {
-    const int32_t terms = check_int8_terms(error, name, k);
-    if (terms != HEDDLE_OK) return terms;
-  }
+constexpr bool takes_rows<Slots, std::void_t<decltype(&Slots::with_rows)>> = multiplies_by_mma<Slots>;
+
+/// Enqueues `run(slots, k)` with aligned copies of the factors of one matrix.
+template <class Slots, class Run, int... P>
+int32_t with_aligned_factors(const heddle_launch* queue, heddle_error* error, const char* name, int64_t m, int64_t n, int64_t k,
+                             const Slots& slots, Run run, std::integer_sequence<int, P...>) {
+  using T = typename Slots::Element;
+  const auto rows_of = [&](auto which) {
+    const CopiedRows<T> rows = slots.copy_of(which, 0);
+    return tensor_from(rows.tensor, rows.first);
+  };
+  const auto run_copies = [&](const In<T>(&factors)[1 + sizeof...(P)], int64_t own_k) { return run(slots.with_rows(factors, own_k), own_k); };
+  const auto columns = [&](int) { return n; };
+  return with_aligned_rows(queue, error, name, {m, columns(P)...}, k, {rows_of(Factor<0>()), rows_of(Factor<1 + P>())...}, run_copies);
+}
+
+/// Enqueues matmuls of positive sizes whose sums fit.
+template <class Slots>
+int32_t launch_any_products(const heddle_launch* queue, heddle_error* error, const char* name, int64_t matrices, int64_t m, int64_t n,
+                            int64_t k, const Slots& slots, bool constant) {
   if constexpr (multiplies_by_mma<Slots> && std::is_same_v<typename Slots::Sum, float> && !Slots::PARTS) {
     if constexpr (takes_one_row<Slots>()) {
       if (matrices == 1 && m == 1 && k % OneTile<Slots>::vec == 0 && has_whole_rows(slots, k)) {
@@ -123,6 +143,28 @@ int32_t launch_matmul_products(const heddle_launch* queue, heddle_error* error, 
     }
   }
   return launch_products_many(queue, error, name, matrices, m, n, k, slots, constant);
+}
+
+/// Enqueues epilogue(a_i x b_i transposed, ...) for `matrices` of them. `constant`: no launch writes a right factor meanwhile, so that
+/// right factors may be read while earlier launches run. Does nothing if one of the sizes is zero. Refuses int8 sums that might overflow
+/// int32, and a launch of more blocks than a grid has.
+template <class Slots>
+int32_t launch_matmul_products(const heddle_launch* queue, heddle_error* error, const char* name, int64_t matrices, int64_t m,
+                               int64_t n, int64_t k, Slots slots, bool constant) {
+  static_assert(Slots::VEC == 8, "an epilogue takes eight columns");
+  if (matrices <= 0 || m <= 0 || n <= 0 || k <= 0) return HEDDLE_OK;
+  if constexpr (std::is_same_v<typename Slots::Sum, int>) {
+    const int32_t terms = check_int8_terms(error, name, k);
+    if (terms != HEDDLE_OK) return terms;
+  }
+  if constexpr (takes_rows<Slots>) {
+    // A copy takes as long as a few steps of k.
+    constexpr int64_t short_k = 64;
+    const bool copies = matrices == 1 && k > short_k && !copies_all(slots, k, std::make_integer_sequence<int, Slots::PRODUCTS + 1>());
+    const auto run = [&](const Slots& own, int64_t own_k) { return launch_any_products(queue, error, name, 1, m, n, own_k, own, false); };
+    if (copies) return with_aligned_factors(queue, error, name, m, n, k, slots, run, std::make_integer_sequence<int, Slots::PRODUCTS>());
+  }
+  return launch_any_products(queue, error, name, matrices, m, n, k, slots, constant);
 }
 
 }  // namespace heddle

@@ -1,6 +1,6 @@
 // Matmuls on tensor cores: the main loop of matmul_mma.cuh for one or several right factors and many matrices. A block's columns are
 // distributed over the matmuls, so that all of them multiply the same tile of the left factor. A factor is copied where it may be. One that
-// is computed is read, computed, rounded to the element type and stored at the place of a copy.
+// is computed is read, computed, rounded to the element type and stored at the place of a copy; so is one whose rows are not aligned.
 #ifndef HEDDLE_MATMUL_PRODUCTS_MMA_CUH
 #define HEDDLE_MATMUL_PRODUCTS_MMA_CUH
 
@@ -9,9 +9,13 @@
 
 namespace heddle {
 
-/// A factor's part of the pipeline: this thread's share of Count rows from `row0` on, of which `rows` exist in the matrix.
-template <int Which, int Count, int Threads, bool Whole, class Slots,
-          class Copied = decltype(std::declval<const Slots&>().copy_of(Factor<Which>(), int64_t()))>
+/// Rows of a factor as the main loop brings them. `Aligned`: rows that may be copied are aligned to words.
+template <class Slots, int Which, bool Aligned>
+using BroughtRows = std::conditional_t<Aligned, decltype(std::declval<const Slots&>().copy_of(Factor<Which>(), int64_t())), NotCopied>;
+
+/// A factor's part of the pipeline: this thread's share of Count rows from `row0` on, of which `rows` exist in the matrix. `Brought`: as
+/// BroughtRows says.
+template <int Which, int Count, int Threads, bool Whole, class Slots, class Brought>
 class FactorStages;
 
 template <int Which, int Count, int Threads, bool Whole, class Slots, class T>
@@ -78,10 +82,10 @@ class FactorStages<Which, Count, Threads, Whole, Slots, NotCopied> {
 };
 
 /// The right factors' parts of a stage, concatenated.
-template <int First, int Left, int Count, int Threads, bool Whole, class Slots>
+template <int First, int Left, int Count, int Threads, bool Whole, bool Aligned, class Slots>
 struct RightStages {
-  FactorStages<First, Count, Threads, Whole, Slots> own;
-  RightStages<First + 1, Left - 1, Count, Threads, Whole, Slots> others;
+  FactorStages<First, Count, Threads, Whole, Slots, BroughtRows<Slots, First, Aligned>> own;
+  RightStages<First + 1, Left - 1, Count, Threads, Whole, Aligned, Slots> others;
 
   __device__ __forceinline__ RightStages(const Slots& slots, int64_t matrix, int64_t row0, int64_t rows, int64_t k)
       : own(slots, matrix, row0, rows, k), others(slots, matrix, row0, rows, k) {}
@@ -94,15 +98,16 @@ struct RightStages {
     others.start(slots, to + Count * step_row_bytes, s);
   }
 };
-template <int First, int Count, int Threads, bool Whole, class Slots>
-struct RightStages<First, 0, Count, Threads, Whole, Slots> {
+template <int First, int Count, int Threads, bool Whole, bool Aligned, class Slots>
+struct RightStages<First, 0, Count, Threads, Whole, Aligned, Slots> {
   __device__ __forceinline__ RightStages(const Slots&, int64_t, int64_t, int64_t, int64_t) {}
   __device__ __forceinline__ void find(const Slots&) {}
   __device__ __forceinline__ void start(const Slots&, Shared16, int) const {}
 };
 
-/// A block computes a tile of every matmul of one matrix. `Whole`: no step of k and no chunk of columns is cut off.
-template <class Tile, bool Whole, class Slots>
+/// A block computes a tile of every matmul of one matrix. `Whole`: no step of k and no chunk of columns is cut off. `Aligned`: rows that may
+/// be copied are aligned to words.
+template <class Tile, bool Whole, bool Aligned, class Slots>
 __global__ void __launch_bounds__(Tile::threads, Tile::blocks)
     matmul_products_mma(const int64_t m, const int64_t n, const int64_t k, const uint32_t tiles_m, const Slots slots) {
   HEDDLE_DYNAMIC_SHARED(dynamic);
@@ -122,8 +127,8 @@ __global__ void __launch_bounds__(Tile::threads, Tile::blocks)
   // A stage holds the rows of the left factor, then those of each right one.
   constexpr int ahead = Multiplier<T, Tile>::ahead;
   constexpr uint32_t b_at = Tile::rows * step_row_bytes;
-  FactorStages<0, Tile::rows, Tile::threads, Whole, Slots> a_stages(slots, matrix, row0, m, k);
-  RightStages<1, count, columns, Tile::threads, Whole, Slots> b_stages(slots, matrix, column0, n, k);
+  FactorStages<0, Tile::rows, Tile::threads, Whole, Slots, BroughtRows<Slots, 0, Aligned>> a_stages(slots, matrix, row0, m, k);
+  RightStages<1, count, columns, Tile::threads, Whole, Aligned, Slots> b_stages(slots, matrix, column0, n, k);
   constexpr int chunks = columns / 8;
   const int own_chunks = live * chunks;
   const auto valid_in = [&](int chunk) {
@@ -224,12 +229,18 @@ constexpr bool multiplies_by_mma = tensor_core_type<typename Slots::Element> && 
                                    (sizeof(typename Slots::Element) == 2 ||
                                     all_copied<Slots>(std::make_integer_sequence<int, Slots::PRODUCTS + 1>()));
 
+/// True if some factor may be copied, if its rows are aligned.
+template <class Slots, int... Which>
+constexpr bool copies_any(std::integer_sequence<int, Which...>) {
+  return (!std::is_same_v<BroughtRows<Slots, Which, true>, NotCopied> || ...);
+}
+
 template <class Slots, int... Which>
 bool copies_all(const Slots& slots, int64_t k, std::integer_sequence<int, Which...>) {
   return (slots.copies(Factor<Which>(), k) && ...);
 }
 
-template <class Tile, bool Whole, class Slots>
+template <class Tile, bool Whole, bool Aligned, class Slots>
 int32_t launch_products_tile(const heddle_launch* queue, heddle_error* error, const char* name, int64_t matrices, int64_t m,
                              int64_t n, int64_t k, const Slots& slots) {
   constexpr int columns = Tile::columns / Slots::PRODUCTS;
@@ -243,7 +254,7 @@ int32_t launch_products_tile(const heddle_launch* queue, heddle_error* error, co
   LaunchConfig config{name, dim3(static_cast<unsigned int>(blocks.value), static_cast<unsigned int>(tiles_n)), dim3(Tile::threads),
                       Tile::shared_bytes(m, steps_of<typename Slots::Element>(k), 1), Sync::block};
   config.starts_early = true;
-  return launch(queue, error, config, matmul_products_mma<Tile, Whole, Slots>, m, n, k, static_cast<uint32_t>(tiles_m), slots);
+  return launch(queue, error, config, matmul_products_mma<Tile, Whole, Aligned, Slots>, m, n, k, static_cast<uint32_t>(tiles_m), slots);
 }
 
 /// Enqueues matmuls whose factors tensor cores multiply. Uses large tiles where there are enough of them for every multiprocessor.
@@ -255,13 +266,20 @@ int32_t launch_products_mma(const heddle_launch* queue, heddle_error* error, con
   using Large = typename Tiles::Large;
   using Small = typename Tiles::Small;
   const bool whole = is_whole<T>(n, k, slots);
-  if (!whole) return launch_products_tile<Small, false>(queue, error, name, matrices, m, n, k, slots);
+  if (!whole) return launch_products_tile<Small, false, true>(queue, error, name, matrices, m, n, k, slots);
   const MatmulDevice device = matmul_device();
   constexpr int columns = Large::columns / Slots::PRODUCTS;
   const int64_t tiles = (m + Large::rows - 1) / Large::rows * ((n + columns - 1) / columns) * matrices;
   const bool fits = Large::shared_bytes(m, steps_of<T>(k), 1) <= device.shared_bytes;
-  if (fits && tiles >= device.multiprocessors) return launch_products_tile<Large, true>(queue, error, name, matrices, m, n, k, slots);
-  return launch_products_tile<Small, true>(queue, error, name, matrices, m, n, k, slots);
+  if (fits && tiles >= device.multiprocessors) return launch_products_tile<Large, true, true>(queue, error, name, matrices, m, n, k, slots);
+  return launch_products_tile<Small, true, true>(queue, error, name, matrices, m, n, k, slots);
+}
+
+/// Enqueues matmuls of 16-bit factors, some of whose rows are not aligned to words.
+template <class Slots>
+int32_t launch_products_unaligned(const heddle_launch* queue, heddle_error* error, const char* name, int64_t matrices, int64_t m, int64_t n,
+                                  int64_t k, const Slots& slots) {
+  return launch_products_tile<typename ProductsMmaTiles<Slots::PRODUCTS>::Small, false, false>(queue, error, name, matrices, m, n, k, slots);
 }
 
 }  // namespace heddle

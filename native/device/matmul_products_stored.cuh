@@ -4,6 +4,7 @@
 #ifndef HEDDLE_MATMUL_PRODUCTS_STORED_CUH
 #define HEDDLE_MATMUL_PRODUCTS_STORED_CUH
 
+#include "matmul_aligned.cuh"
 #include "matmul_few_tile.cuh"
 #include "matmul_products_left.cuh"
 
@@ -17,7 +18,7 @@ struct StoredFactors {
   using Element = typename Slots::Element;
   using Loaded = typename Slots::Loaded;
   static constexpr int VEC = Slots::VEC, PRODUCTS = Slots::PRODUCTS;
-  static constexpr bool PARTS = Slots::PARTS;
+  static constexpr bool PARTS = Slots::PARTS, HOLDS_FACTORS = true;
   struct Row {};
 
   Slots slots;
@@ -94,19 +95,6 @@ constexpr int64_t panel_bytes = int64_t{96} << 20;
 #endif
 /// Panels consist of whole tiles of any body, and of whole groups of columns of partial reductions.
 constexpr int64_t step = 256;
-
-/// The tensor from an element on.
-template <class T>
-In<T> from(const In<T>& tensor, int64_t first) {
-#if defined(HEDDLE_SIMT)
-  simt::Buffer rest = tensor.buffer();
-  rest.data += first * static_cast<int64_t>(sizeof(T));
-  rest.count -= static_cast<uint64_t>(first);
-  return In<T>(rest);
-#else
-  return {tensor.data + first};
-#endif
-}
 }  // namespace stored
 
 /// One block per column, which stores its row of every right factor.
@@ -134,7 +122,7 @@ int32_t launch_products_panel(const heddle_launch* queue, heddle_error* error, c
                               const StoredFactors<Slots>& factors, Run run_many) {
   using T = typename Slots::Element;
   if constexpr (Slots::PRODUCTS == 1 && !Slots::PARTS) {
-    const auto left = stored::from(factors.left, factors.first_left);
+    const auto left = tensor_from(factors.left, factors.first_left);
     return launch_matmul<T>(queue, error, name, m, factors.n, k, left, factors.right, factors);
   } else {
     return run_many(factors);
@@ -169,7 +157,7 @@ int32_t launch_products_bytes(const heddle_launch* queue, heddle_error* error, c
   } else {
     left = slots.copy_of(Factor<0>(), 0);
   }
-  const auto right = stored::from(scratch.template in_as<T>(), first_right);
+  const auto right = tensor_from(scratch.template in_as<T>(), first_right);
   for (int64_t first = 0; first < n; first += columns) {
     const int64_t own = n - first < columns ? n - first : columns;
     const LaunchConfig config{name, dim3(static_cast<unsigned int>(own)), dim3(stored::threads), 0, Sync::none, true};

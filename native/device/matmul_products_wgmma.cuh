@@ -5,9 +5,10 @@
 #define HEDDLE_MATMUL_PRODUCTS_WGMMA_CUH
 
 #include "matmul_products_mma.cuh"
+#include "matmul_products_stored.cuh"
 #include "matmul_wgmma.cuh"
 
-#if !defined(HEDDLE_SIMT)
+#if defined(HEDDLE_HOPPER)
 
 namespace heddle {
 
@@ -20,7 +21,7 @@ constexpr bool multiplies_by_wgmma = Slots::PRODUCTS == 2 && !Slots::PARTS && te
 template <class Slots, int Which>
 In<typename Slots::Element> copied_factor(const Slots& slots, Factor<Which> which) {
   const CopiedRows<typename Slots::Element> rows = slots.copy_of(which, 0);
-  return {rows.tensor.data + rows.first};
+  return tensor_from(rows.tensor, rows.first);
 }
 
 /// The tile for the matmuls of one matrix whose rows are copied in aligned words; none where another body is faster or this one cannot
@@ -28,7 +29,7 @@ In<typename Slots::Element> copied_factor(const Slots& slots, Factor<Which> whic
 template <class Slots>
 MatmulTile choose_products_wgmma(int64_t m, int64_t n, int64_t k, const Slots& slots) {
   using T = typename Slots::Element;
-  if (!wgmma::can(m, n, k) || !slots.whole_chunks() || !wgmma::fill_pairs<T>(m, Slots::PRODUCTS * n)) return MatmulTile::none;
+  if (!wgmma::can(m, n, k) || !wgmma::is_whole(n, slots) || !wgmma::fill_pairs<T>(m, Slots::PRODUCTS * n)) return MatmulTile::none;
   return wgmma::choose_pairs<T, Slots, Slots::PRODUCTS>(m, n);
 }
 

@@ -11,7 +11,7 @@
 #include "matmul_products_wgmma.cuh"
 #include "matmul_stream_tile.cuh"
 
-#if !defined(HEDDLE_SIMT)
+#if defined(HEDDLE_HOPPER)
 
 namespace heddle {
 
@@ -61,7 +61,7 @@ __global__ void __launch_bounds__(Tile::threads, Tile::most_sharing)
   Sum sums[Tile::products][Tile::pieces][4] = {};
   int stage = 0, last_stage = 0;
   uint32_t parity = 0;
-#pragma unroll 1
+  HEDDLE_ROLLED
   for (int s = 0; s < work.steps; ++s) {
     stages.full_of(stage).wait(parity);
     begin_products();

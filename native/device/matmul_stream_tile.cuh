@@ -6,7 +6,7 @@
 #include "wgmma_narrow.cuh"
 #include "wgmma_tile.cuh"
 
-#if !defined(HEDDLE_SIMT)
+#if defined(HEDDLE_HOPPER)
 
 namespace heddle {
 
@@ -71,12 +71,12 @@ struct StreamStages {
 /// blocks.
 template <class T, class Tile>
 __device__ __forceinline__ void start_columns(const StreamStages<Tile>& stages, const RightMaps<Tile::products>& maps, int column, int step,
-                                              int stage) {
+                                              int stage, int n) {
   stages.full_of(stage).arrive_expecting(stages.stage_bytes);
   HEDDLE_UNROLL
   for (int product = 0; product < Tile::products; ++product) {
-    copy_permuted(stages.b_of(stage) + static_cast<uint32_t>(product) * Tile::part_bytes, maps.of[product], stages.full_of(stage),
-                  step * box_columns<T>, column / permuted_rows);
+    copy_right<Tile::own_columns, true>(stages.b_of(stage) + static_cast<uint32_t>(product) * Tile::part_bytes, maps.of[product],
+                                        stages.full_of(stage), step * box_columns<T>, column, n);
   }
 }
 template <class T, class Tile>
@@ -92,21 +92,21 @@ __device__ __forceinline__ void fill_stream(const StreamStages<Tile>& stages, co
   const int row = static_cast<int>(cluster_rank()) * (work.a_rows / Tile::cluster), first = min(work.steps, work.stages);
   if (!work.constant_b) wait_for_producers();
   if (lane == 0) {
-#pragma unroll 1
-    for (int s = 0; s < first; ++s) start_columns<T>(stages, b_maps, column, s, s);
+    HEDDLE_ROLLED
+    for (int s = 0; s < first; ++s) start_columns<T>(stages, b_maps, column, s, s, work.n);
   }
   __syncwarp();
   // Other blocks' barriers are initialised only now.
   wait_for_cluster();
   wait_for_producers();
   if (lane == 0) {
-#pragma unroll 1
+    HEDDLE_ROLLED
     for (int s = 0; s < first; ++s) start_rows<T>(stages, a_map, row, s, s);
     uint32_t parity = 0;
-#pragma unroll 1
+    HEDDLE_ROLLED
     for (int s = first, stage = 0; s < work.steps; ++s) {
       stages.empty_of(stage).wait(parity);
-      start_columns<T>(stages, b_maps, column, s, stage);
+      start_columns<T>(stages, b_maps, column, s, stage, work.n);
       start_rows<T>(stages, a_map, row, s, stage);
       if (++stage == work.stages) stage = 0, parity ^= 1;
     }

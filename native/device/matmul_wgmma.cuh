@@ -20,7 +20,7 @@
 #include "wgmma_parts.cuh"
 #include "wgmma_single.cuh"
 
-#if !defined(HEDDLE_SIMT)
+#if defined(HEDDLE_HOPPER)
 
 namespace heddle {
 
@@ -89,7 +89,7 @@ __global__ void __launch_bounds__(Tile::threads, 1)
   constexpr int few = Tile::split > 1 ? 40 : 24, many = Tile::split > 1 ? 232 : 240;
   if (threadIdx.x < warpgroup_threads) {
     shrink_registers<few>();
-    if (threadIdx.x == 0) fill_ring<T>(ring, a_map, b_maps, work);
+    if (threadIdx.x == 0) fill_ring<T, Tile, Whole>(ring, a_map, b_maps, work);
   } else {
     grow_registers<many>();
     multiply_and_finish<T, Tile, Whole>(ring, work, epilogue);
@@ -111,7 +111,7 @@ int32_t launch_tiles(const heddle_launch* queue, heddle_error* error, const char
   RightMaps<Tile::products> b_maps;
   int32_t status = row_map(&a_map, error, name, a, m, k, Tile::rows);
   for (int product = 0; product < Tile::products && status == HEDDLE_OK; ++product) {
-    status = permuted_map(&b_maps.of[product], error, name, b[product], n, k, Tile::box);
+    status = right_map<Whole>(&b_maps.of[product], error, name, b[product], n, k, Tile::box);
   }
   if (status != HEDDLE_OK) return status;
 
@@ -141,18 +141,22 @@ int32_t launch_matmul_wgmma(const MatmulChoice& choice, const heddle_launch* lau
                                                                           read_b_early, wgmma::pairs_at_once());
   };
   if constexpr (wgmma::in_two_steps<Epilogue>) {
-    const auto run_single = [&](auto columns) {
-      using Tile = SingleTile<decltype(columns)::value>;
-      return launch_wgmma_single<Tile>(launch, error, name, m, n, k, a, b, epilogue, read_b_early);
+    const auto run_single = [&](auto tile, auto whole) {
+      return launch_wgmma_single<decltype(tile), decltype(whole)::value>(launch, error, name, m, n, k, a, b, epilogue, read_b_early);
     };
-    if (epilogue.whole_chunks()) {
+    if (!wgmma::is_whole(n, epilogue)) {
+      if (choice.tile == MatmulTile::single_128x64) return run_single(SingleTile<64>(), Constant<false>());
+      if constexpr (wgmma::has_ragged_square<Epilogue>) {
+        if (choice.tile == MatmulTile::single_128x128) return run_single(SingleTile<128>(), Constant<false>());
+      }
+    } else {
       switch (choice.tile) {
         case MatmulTile::single_128x64:
-          return run_single(std::integral_constant<int, 64>());
+          return run_single(SingleTile<64>(), Constant<true>());
         case MatmulTile::single_128x96:
-          return run_single(std::integral_constant<int, 96>());
+          return run_single(SingleTile<96>(), Constant<true>());
         case MatmulTile::single_128x128:
-          return run_single(std::integral_constant<int, 128>());
+          return run_single(SingleTile<128>(), Constant<true>());
         case MatmulTile::pair_128x128:
           if constexpr (wgmma::has_more_tiles<T>) {
             if (choice.split == 2) return run(WgmmaTile<128, false, 2>(), Constant<true>());

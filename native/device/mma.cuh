@@ -4,10 +4,12 @@
 // Dynamic shared memory is addressed in units of 16 bytes and has the size LaunchConfig.shared_bytes:
 //
 //   HEDDLE_DYNAMIC_SHARED(tiles);                     // a Shared16: its first 16 bytes, aligned to 1024
-//   copy_async_16(tiles + 16 * i, x, offset, true);   // `+` counts bytes; only multiples of 16 may be accessed
+//   copy_async_16(tiles + 16 * i, x, offset, true);   // `+` counts bytes; only multiples of 16 may be accessed,
+//                                                     // and parts of 16 bytes by copy_async_part() and store_shared_2() alone
 #ifndef HEDDLE_MMA_CUH
 #define HEDDLE_MMA_CUH
 
+#include "hopper_loops.cuh"
 #include "kernel.cuh"
 
 #if defined(HEDDLE_SIMT)
@@ -112,6 +114,38 @@ __device__ __forceinline__ void copy_async_16(Shared16 to, const In<T>& from, in
   asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(to.address), "l"(from.data + (valid ? offset : 0)),
                "r"(valid ? 16 : 0)
                : "memory");
+}
+
+/// The same for Elements elements of 4 or 8 bytes in total, at an address in shared memory that is a multiple of these bytes.
+template <int Elements, class T>
+__device__ __forceinline__ void copy_async_part(Shared16 to, const In<T>& from, int64_t offset, bool valid) {
+  constexpr int bytes = Elements * static_cast<int>(sizeof(T));
+  static_assert(bytes == 4 || bytes == 8, "sizes of copies through the L1 cache");
+  asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(to.address), "l"(from.data + (valid ? offset : 0)), "n"(bytes),
+               "r"(valid ? bytes : 0)
+               : "memory");
+}
+
+/// Stores an element of 2 bytes in shared memory.
+template <class T>
+__device__ __forceinline__ void store_shared_2(Shared16 to, T element) {
+  static_assert(sizeof(T) == 2, "2 bytes");
+  uint16_t bits;
+  memcpy(&bits, &element, sizeof bits);
+  asm volatile("st.shared.u16 [%0], %1;" ::"r"(to.address), "h"(bits) : "memory");
+}
+
+/// Starts copying 4 or 16 bytes of `from`, beginning with element `offset`, which exists even if it is not `valid`. Several threads may copy
+/// 4 bytes each to the same 16 bytes.
+template <int Bytes, class T>
+__device__ __forceinline__ void copy_async(Shared16 to, const In<T>& from, int64_t offset, bool valid) {
+  static_assert(Bytes == 4 || Bytes == 16, "a word or four");
+  if constexpr (Bytes == 4) {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to.address), "l"(from.data + offset), "r"(valid ? 4 : 0) : "memory");
+  } else {
+    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(to.address), "l"(from.data + offset), "r"(valid ? 16 : 0)
+                 : "memory");
+  }
 }
 
 /// Commits the thread's copies since the last commit as one group.

@@ -3,10 +3,13 @@
 #ifndef HEDDLE_TENSOR_MAP_CUH
 #define HEDDLE_TENSOR_MAP_CUH
 
+#include "hopper_loops.cuh"
 #include "kernel.cuh"
 
+#if defined(HEDDLE_HOPPER)
 #if !defined(HEDDLE_SIMT)
 #include <cuda.h>
+#endif
 
 namespace heddle {
 
@@ -18,6 +21,7 @@ constexpr int box_columns = box_row_bytes / static_cast<int>(sizeof(T));
 /// Rows in a group of a permuted map; see permuted_map().
 constexpr int permuted_rows = 32;
 
+#if !defined(HEDDLE_SIMT)
 namespace tensor_maps {
 
 using Encode = CUresult (*)(CUtensorMap*, CUtensorMapDataType, cuuint32_t, void*, const cuuint64_t*, const cuuint64_t*,
@@ -66,6 +70,7 @@ int32_t encode(CUtensorMap* map, heddle_error* error, const char* name, const In
 }
 
 }  // namespace tensor_maps
+#endif
 
 /// Describes a rows x k row-major matrix in boxes of box_rows x 128 bytes. Rows are aligned to 16 bytes.
 template <class T>
@@ -78,15 +83,26 @@ int32_t row_map(CUtensorMap* map, heddle_error* error, const char* name, const I
 
 /// Describes likewise a factor whose rows become the columns of a wgmma. In every 32 rows, row 8 q + 2 j + e of the matrix arrives as row
 /// 8 j + 2 q + e of the box. Thread q of a quad, which holds columns 8 j + 2 q + e of the result, then holds 8 neighbours of the output, so
-/// that no exchange between threads is needed. The matrix has a multiple of 32 rows.
+/// that no exchange between threads is needed. The matrix has a multiple of 8 rows. If that is no multiple of 32, rows are counted in eights
+/// from the first one to the last, so that the copy engine fills what lies beyond them with zeros, and a box has 32 rows.
 template <class T>
 int32_t permuted_map(CUtensorMap* map, heddle_error* error, const char* name, const In<T>& tensor, int64_t rows, int64_t k,
                      int box_rows) {
   const auto width = static_cast<cuuint64_t>(k);
+  if (rows % permuted_rows != 0) {
+    return tensor_maps::encode<T, 5>(map, error, name, tensor, {width, 2, static_cast<cuuint64_t>(rows / 8), 4, 1},
+                                     {width, 8 * width, 2 * width, permuted_rows * width}, {box_columns<T>, 2, 4, 4, 1});
+  }
   return tensor_maps::encode<T, 5>(
       map, error, name, tensor, {width, 2, 4, 4, static_cast<cuuint64_t>(rows / permuted_rows)},
       {width, 8 * width, 2 * width, permuted_rows * width},
       {box_columns<T>, 2, 4, 4, static_cast<cuuint32_t>(box_rows / permuted_rows)});
+}
+
+/// Describes a right factor for copy_right().
+template <bool Permuted, class T>
+int32_t right_map(CUtensorMap* map, heddle_error* error, const char* name, const In<T>& tensor, int64_t rows, int64_t k, int box_rows) {
+  return Permuted ? permuted_map(map, error, name, tensor, rows, k, box_rows) : row_map(map, error, name, tensor, rows, k, box_rows);
 }
 
 }  // namespace heddle

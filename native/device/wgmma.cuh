@@ -18,6 +18,8 @@ __device__ __forceinline__ uint64_t swizzled_rows(Shared16 tile) {
   return swizzle_128 | next_eight_rows | unused | ((tile.address & 0x3ffff) >> 4);
 }
 
+#if !defined(HEDDLE_SIMT)
+
 /// Orders the warpgroup's earlier register accesses before the wgmmas that follow.
 __device__ __forceinline__ void begin_products() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 
@@ -120,6 +122,8 @@ __device__ __forceinline__ void multiply_rows(int (&d)[Columns / 2], uint64_t ro
 #undef HEDDLE_SUMS_48
 #undef HEDDLE_SUMS_32
 #undef HEDDLE_SUMS_8
+
+#endif
 
 }  // namespace heddle
 

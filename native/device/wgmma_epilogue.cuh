@@ -6,15 +6,15 @@
 #include "matmul_epilogue.cuh"
 #include "wgmma_tile.cuh"
 
-#if !defined(HEDDLE_SIMT)
+#if defined(HEDDLE_HOPPER)
 
 namespace heddle {
 
 #if defined(HEDDLE_HOPPER_CODE)
 
-/// The part of a tile that one thread passes to the epilogue: chunks of 8 neighbouring columns (see permuted_map()). The code finishes some
-/// columns, moves the sums of the others into their place and runs again. Fully unrolled, an epilogue of 200 instructions per chunk would
-/// not fit the instruction cache.
+/// The part of a tile that one thread passes to the epilogue: chunks of 8 neighbouring columns (see permuted_map(), or exchange_in_quad()
+/// where chunks are not `Whole`). The code finishes some columns, moves the sums of the others into their place and runs again. Fully
+/// unrolled, an epilogue of 200 instructions per chunk would not fit the instruction cache.
 template <class Tile, bool Whole, class Epilogue>
 struct ThreadChunks {
   using Call = EpilogueCall<Epilogue>;
@@ -64,19 +64,21 @@ struct ThreadChunks {
   }
   __device__ __forceinline__ int column_of(int chunk) const { return column + chunk / group * permuted_rows; }
 
+  __device__ __forceinline__ int valid_in(int chunk) const { return Whole ? vec : min(columns - column_of(chunk), vec); }
+
   /// Loads the operands of chunks [first, end). Beyond the output's edge it loads those at the edge.
   __device__ __forceinline__ void load(int first, int end) {
     HEDDLE_UNROLL
     for (int chunk = first; chunk < end; ++chunk) {
-      loaded[chunk] =
-          Call::template load<Whole>(epilogue, min(row_of(chunk), rows - 1), min(column_of(chunk), columns - vec), vec);
+      const int at = min(column_of(chunk), columns - (Whole ? vec : 1));
+      loaded[chunk] = Call::template load<Whole>(epilogue, min(row_of(chunk), rows - 1), at, Whole ? vec : min(columns - at, vec));
     }
   }
 
   /// `tile_sums`: the result of multiply_tile() or of add_parts_of_k().
   template <class S>
   __device__ __forceinline__ void finish(S (&tile_sums)[Tile::blocks][sums]) {
-#pragma unroll 1
+    HEDDLE_ROLLED
     for (int pass = 1;; ++pass) {
       HEDDLE_UNROLL
       for (int chunk = 0; chunk < count; ++chunk) {
@@ -92,11 +94,16 @@ struct ThreadChunks {
             values[product][i] = Tile::split > 1 ? tile_sums[0][chunk * vec + i] : tile_sums[chunk % group / 2][at];
           }
         }
+        if constexpr (!Whole) {
+          static_assert(Tile::split == 1, "a thread holds whole rows of quads");
+          HEDDLE_UNROLL
+          for (int product = 0; product < Tile::products; ++product) exchange_in_quad(values[product]);
+        }
         if (row_of(chunk) < rows && column_of(chunk) < columns) {
           if constexpr (Tile::products == 1) {
-            Call::template finish<Whole>(epilogue, row_of(chunk), column_of(chunk), vec, values[0], loaded[chunk]);
+            Call::template finish<Whole>(epilogue, row_of(chunk), column_of(chunk), valid_in(chunk), values[0], loaded[chunk]);
           } else {
-            Call::template finish<Whole>(epilogue, row_of(chunk), column_of(chunk), vec, values, loaded[chunk]);
+            Call::template finish<Whole>(epilogue, row_of(chunk), column_of(chunk), valid_in(chunk), values, loaded[chunk]);
           }
         }
       }

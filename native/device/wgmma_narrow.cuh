@@ -5,7 +5,7 @@
 
 #include "wgmma.cuh"
 
-#if defined(HEDDLE_HOPPER_CODE)
+#if defined(HEDDLE_HOPPER_CODE) && !defined(HEDDLE_SIMT)
 
 namespace heddle {
 
@@ -70,9 +70,6 @@ __device__ __forceinline__ void multiply_narrow(int (&d)[Pieces][4], uint64_t ro
 #undef HEDDLE_PIECES_8
 #undef HEDDLE_PIECES_4
 #undef HEDDLE_PIECE
-
-/// Makes this thread's writes and asynchronous copies to shared memory visible to wgmma; a barrier must follow.
-__device__ __forceinline__ void publish_to_products() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
 /// Prevents the compiler from moving uses of the sums across this point.
 template <int Pieces>

@@ -6,7 +6,7 @@
 #include "matmul_epilogue.cuh"
 #include "wgmma_tile.cuh"
 
-#if !defined(HEDDLE_SIMT)
+#if defined(HEDDLE_HOPPER)
 
 namespace heddle {
 
@@ -40,14 +40,14 @@ __device__ __forceinline__ TileOrigin single_origin() {
   return {static_cast<int>(blockIdx.y) * Tile::rows, static_cast<int>(blockIdx.x) * Tile::columns};
 }
 
-/// Fills the ring with the block's tiles of a and b. Called by one thread.
-template <class T, class Tile>
+/// Fills the ring with the block's tiles of a and b. Called by one thread. `Permuted`: as in copy_right().
+template <class T, class Tile, bool Permuted>
 __device__ __forceinline__ void fill_single_ring(Ring<Tile> ring, const CUtensorMap& a_map, const CUtensorMap& b_map,
                                                  const SingleWork& work) {
   const TileOrigin origin = single_origin<Tile>();
   const auto start_b = [&](const Ring<Tile>& at, int step) {
     at.full().arrive_expecting(Tile::stage_bytes);
-    copy_permuted(at.b(), b_map, at.full(), step * box_columns<T>, origin.column / permuted_rows);
+    copy_right<Tile::columns, Permuted>(at.b(), b_map, at.full(), step * box_columns<T>, origin.column, work.n);
   };
   const int early = work.read_b_early ? min(work.steps, Tile::stages) : 0;
   Ring<Tile> ahead = ring;
@@ -89,9 +89,9 @@ __device__ __forceinline__ void multiply_single(SumOf<T> (&sums)[Tile::columns /
   pin(sums);
 }
 
-/// The chunks of 8 columns that a thread passes to the epilogue; permuted_map() makes the 8 neighbours. Two of them are in the same
-/// columns, 8 rows apart.
-template <class Tile, class Epilogue>
+/// The chunks of 8 columns that a thread passes to the epilogue; permuted_map() makes the 8 neighbours, or an exchange where chunks are not
+/// `Whole`. Two of them are in the same columns, 8 rows apart.
+template <class Tile, bool Whole, class Epilogue>
 struct SingleChunks {
   using Call = EpilogueCall<Epilogue>;
   static constexpr int vec = 8;
@@ -115,9 +115,12 @@ struct SingleChunks {
   __device__ __forceinline__ int row_of(int chunk) const { return row + chunk % 2 * 8; }
   __device__ __forceinline__ int column_of(int chunk) const { return column + chunk / 2 * permuted_rows; }
 
+  __device__ __forceinline__ int valid_in(int chunk) const { return Whole ? vec : min(columns - column_of(chunk), vec); }
+
   /// Loads the operands of a chunk. Beyond the output's edge it loads those at the edge.
   __device__ __forceinline__ typename Call::Loaded load(int chunk) const {
-    return Call::template load<true>(epilogue, min(row_of(chunk), rows - 1), min(column_of(chunk), columns - vec), vec);
+    const int at = min(column_of(chunk), columns - (Whole ? vec : 1));
+    return Call::template load<Whole>(epilogue, min(row_of(chunk), rows - 1), at, Whole ? vec : min(columns - at, vec));
   }
 
   /// Starts the loads of the first batch, which overlap the matmul; there are no registers for more.
@@ -135,13 +138,14 @@ struct SingleChunks {
       HEDDLE_UNROLL
       for (int c = 0; c < vec; ++c) values[chunk][c] = sums[chunk / 2 * 16 + c / 2 * 4 + chunk % 2 * 2 + c % 2];
     }
-#pragma unroll 1
+    HEDDLE_ROLLED
     for (int done = 0; done < Tile::chunks; done += batch) {
       HEDDLE_UNROLL
       for (int i = 0; i < batch; ++i) {
         const int chunk = done + i;
+        if constexpr (!Whole) exchange_in_quad(values[i]);
         if (row_of(chunk) < rows && column_of(chunk) < columns) {
-          Call::template finish<true>(epilogue, row_of(chunk), column_of(chunk), vec, values[i], loaded[i]);
+          Call::template finish<Whole>(epilogue, row_of(chunk), column_of(chunk), valid_in(chunk), values[i], loaded[i]);
         }
         if (chunk + batch < Tile::chunks) loaded[i] = load(chunk + batch);
         HEDDLE_UNROLL
@@ -158,7 +162,7 @@ struct SingleChunks {
 
 #endif
 
-template <class T, class Tile, class Epilogue>
+template <class T, class Tile, bool Whole, class Epilogue>
 __global__ void __launch_bounds__(Tile::threads, 1)
     matmul_wgmma_single(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CUtensorMap b_map,
                         const SingleWork work, const Epilogue epilogue) {
@@ -176,11 +180,11 @@ __global__ void __launch_bounds__(Tile::threads, 1)
   }
   __syncthreads();
   if (threadIdx.x >= Tile::multiplying) {
-    if (threadIdx.x == Tile::multiplying) fill_single_ring<T>(ring, a_map, b_map, work);
+    if (threadIdx.x == Tile::multiplying) fill_single_ring<T, Tile, Whole>(ring, a_map, b_map, work);
     return;
   }
-  SingleChunks<Tile, Epilogue> chunks(epilogue, work);
-  prefetch_constants(epilogue, min(chunks.column, work.n - SingleChunks<Tile, Epilogue>::vec), 0);
+  SingleChunks<Tile, Whole, Epilogue> chunks(epilogue, work);
+  prefetch_constants(epilogue, min(chunks.column, work.n - (Whole ? 8 : 1)), 0);
   wait_for_producers();
   release_consumers();
   chunks.load_first();
@@ -192,20 +196,20 @@ __global__ void __launch_bounds__(Tile::threads, 1)
 #endif
 }
 
-/// Enqueues the matmul with one block per tile, at most as many as a grid has. Requires operands that wgmma::can() accepts and epilogues
-/// whose chunks are all whole.
-template <class Tile, class T, class Epilogue>
+/// Enqueues the matmul with one block per tile, at most as many as a grid has. Requires operands that wgmma::can() accepts. `Whole`: all
+/// chunks of the epilogue are whole.
+template <class Tile, bool Whole, class T, class Epilogue>
 int32_t launch_wgmma_single(const heddle_launch* queue, heddle_error* error, const char* name, int64_t m, int64_t n, int64_t k,
                             const In<T>& a, const In<T>& b, const Epilogue& epilogue, bool read_b_early) {
   CUtensorMap a_map, b_map;
   int32_t status = row_map(&a_map, error, name, a, m, k, Tile::rows);
-  if (status == HEDDLE_OK) status = permuted_map(&b_map, error, name, b, n, k, Tile::columns);
+  if (status == HEDDLE_OK) status = right_map<Whole>(&b_map, error, name, b, n, k, Tile::columns);
   if (status != HEDDLE_OK) return status;
   const auto divide_up = [](int64_t count, int64_t by) { return static_cast<int>((count + by - 1) / by); };
   const SingleWork work{static_cast<int>(m), static_cast<int>(n), divide_up(k, box_columns<T>), read_b_early};
   const dim3 grid(divide_up(n, Tile::columns), divide_up(m, Tile::rows));
   const LaunchConfig config{name, grid, dim3(Tile::threads), Tile::shared_bytes, Sync::block, true};
-  return launch(queue, error, config, matmul_wgmma_single<T, Tile, Epilogue>, a_map, b_map, work, epilogue);
+  return launch(queue, error, config, matmul_wgmma_single<T, Tile, Whole, Epilogue>, a_map, b_map, work, epilogue);
 }
 
 }  // namespace heddle

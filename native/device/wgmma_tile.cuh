@@ -5,8 +5,9 @@
 
 #include "tensor_map.cuh"
 #include "wgmma.cuh"
+#include "wgmma_right.cuh"
 
-#if !defined(HEDDLE_SIMT)
+#if defined(HEDDLE_HOPPER)
 
 namespace heddle {
 
@@ -127,25 +128,25 @@ __device__ __forceinline__ TileOrigin tile_origin(const WgmmaWork& work, int ind
   return {row, (first + place % width) * Tile::own_columns};
 }
 
-/// Fills the ring with the block's tiles of a and its share of those of b. Called by one thread.
-template <class T, class Tile>
+/// Fills the ring with the block's tiles of a and its share of those of b. Called by one thread. `Permuted`: as in copy_right().
+template <class T, class Tile, bool Permuted>
 __device__ __forceinline__ void fill_ring(Ring<Tile> ring, const CUtensorMap& a_map, const RightMaps<Tile::products>& b_maps,
                                           const WgmmaWork& work) {
   const int rank = static_cast<int>(cluster_rank()) % Tile::pair;
   const Steps steps = own_steps<Tile>(work);
   const auto start_b = [&](const Ring<Tile>& at, int column, int step) {
     at.full().arrive_expecting(Tile::stage_bytes);
-    const int first = (steps.begin + step) * box_columns<T>, group = column / permuted_rows;
+    const int first = (steps.begin + step) * box_columns<T>;
     if constexpr (Tile::pair == 1) {
-      copy_permuted(at.b(), b_maps.of[0], at.full(), first, group);
+      copy_right<Tile::box, Permuted>(at.b(), b_maps.of[0], at.full(), first, column, work.n);
     } else if constexpr (Tile::products > 1) {
-      copy_permuted_to_both(at.b() + static_cast<uint32_t>(rank) * (Tile::box * Tile::row_bytes), b_maps.of[rank], at.full(), first,
-                            group);
+      copy_right<Tile::box, Permuted, true>(at.b() + static_cast<uint32_t>(rank) * (Tile::box * Tile::row_bytes), b_maps.of[rank],
+                                            at.full(), first, column, work.n);
     } else if constexpr (Tile::halves) {
-      copy_permuted_to_both(at.b() + static_cast<uint32_t>(rank) * (Tile::box * Tile::row_bytes), b_maps.of[0], at.full(), first,
-                            group + rank * (Tile::box / permuted_rows));
+      copy_right<Tile::box, Permuted, true>(at.b() + static_cast<uint32_t>(rank) * (Tile::box * Tile::row_bytes), b_maps.of[0],
+                                            at.full(), first, column + rank * Tile::box, work.n);
     } else if (step % 2 == rank) {
-      copy_permuted_to_both(at.b(), b_maps.of[0], at.full(), first, group);
+      copy_right<Tile::box, Permuted, true>(at.b(), b_maps.of[0], at.full(), first, column, work.n);
     }
   };
   int early = work.read_b_early ? min(steps.count, Tile::stages) : 0;

@@ -5,7 +5,7 @@
 
 #include "attention_tiles.cuh"
 
-#if !defined(HEDDLE_SIMT)
+#if defined(HEDDLE_HOPPER)
 #include "wgmma.cuh"
 #endif
 
@@ -19,6 +19,8 @@ __device__ __forceinline__ uint64_t swizzled_columns(Shared16 tile, uint32_t blo
   constexpr uint64_t swizzle_128 = uint64_t{1} << 62, next_eight_rows = uint64_t{1024 / 16} << 32;
   return swizzle_128 | next_eight_rows | static_cast<uint64_t>(block_bytes / 16) << 16 | ((tile.address & 0x3ffff) >> 4);
 }
+
+#if !defined(HEDDLE_SIMT)
 
 #define HEDDLE_VALUES_NAMES_0 \
   "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22," \
@@ -85,6 +87,8 @@ __device__ __forceinline__ void multiply_values(float (&d)[Columns / 2], const u
 #undef HEDDLE_VALUES_NAMES_48
 #undef HEDDLE_VALUES_NAMES_40
 #undef HEDDLE_VALUES_NAMES_0
+
+#endif
 
 }  // namespace heddle
 

@@ -1,8 +1,10 @@
 /**
- * Arithmetic and memory that a matmul spends on factors that it computes, such as a norm before it, for the cost model. The main loops of
+ * Arithmetic and memory that a matmul spends on factors that it computes, such as a norm before it, or copies, for the cost model. The main loops of
  * native/device/matmul_products.cuh decide. Few rows are computed again by each tile of columns, while the weights are read anyway. For more rows
- * a kernel of its own stores the factor first, and nothing is saved.
+ * a kernel of its own stores the factor first, and nothing is saved. Factors in memory whose rows are not aligned are copied by one launch.
  */
+import { type DType, dtypeInfo } from '../ir/dtype.js'
+import type { Expr } from '../ir/expr.js'
 import { slowIntrinsics } from '../ir/intrinsics.js'
 import type { Kernel } from '../ir/kernel.js'
 import { factorParam, factorsOf, type MatmulFactor, type MatmulKernel, sumsIntegers } from '../ir/product.js'
@@ -15,6 +17,10 @@ export const fewRows = 8
 const fewColumns = 16
 const tileColumns = 128
 const tileRows = 128
+/** Types that tensor cores multiply as they are stored. */
+const tensorTypes: readonly DType[] = ['f16', 'bf16', 'i8']
+/** Bytes that asynchronous copies move at a time. */
+const wordBytes = 16
 
 /** Cost of a slow function, in additions. */
 const slowOperations = 10
@@ -37,17 +43,33 @@ interface Extents {
   readonly k: number
 }
 
-/** @param sizes extents of the kernel's dimensions */
-export function computedWork(kernel: MatmulKernel, { dims }: Sizes): ComputedWork {
+/**
+ * @param sizes extents of the kernel's dimensions
+ * @param dtype storage type of its floats
+ */
+export function computedWork(kernel: MatmulKernel, { dims }: Sizes, dtype: DType): ComputedWork {
   const of = (dim: string): number => dims[dim] ?? 0
   const matrices = kernel.batch.reduce((product, dim) => product * of(dim), 1)
   const extents: Extents = { matrices, m: of(kernel.m), n: of(kernel.n), k: of(kernel.k) }
   const parts = factorsOf(kernel).map((factor, at) => workOf(kernel, factor, at === 0 ? 'left' : 'right', extents))
   return {
     operations: parts.reduce((sum, { operations }) => sum + operations, 0),
-    stored: parts.flatMap(({ stored }) => stored),
+    stored: [...parts.flatMap(({ stored }) => stored), ...copiedElements(kernel, extents, dtype)],
     launched: parts.flatMap(({ launched }) => launched),
   }
+}
+
+/** Longest row that the simple loop multiplies as it is: `Matmul::copies()` of the device headers. */
+const shortRow = 64
+
+/** Elements of factors that one launch copies, so that rows begin at multiples of 16 bytes. */
+function copiedElements(kernel: MatmulKernel, { m, n, k }: Extents, dtype: DType): readonly number[] {
+  const factors = factorsOf(kernel)
+  const refs = factors.map((factor) => factorParam(kernel, factor).dtype)
+  const [type = dtype, ...others] = new Set(refs.map((ref) => (typeof ref === 'string' ? ref : dtype)))
+  const inMemory = kernel.batch.length === 0 && others.length === 0 && factors.every(({ prologue }) => prologue === undefined)
+  const isAligned = (k * dtypeInfo[type].bytes) % wordBytes === 0
+  return !inMemory || isAligned || !tensorTypes.includes(type) || k <= shortRow ? [] : [(m + n * kernel.products.length) * k]
 }
 
 const nothing: ComputedWork = { operations: 0, stored: [], launched: [] }
@@ -76,11 +98,15 @@ function workOf(
 
 /** Operations per element of a row program: one per function, including those of reductions. */
 function operationsOf(prologue: Kernel): number {
-  let operations = 0
-  for (const expr of prologue.body.flatMap(stmtExprs)) {
-    visit(expr, (node) => {
-      if (node.kind === 'call') operations += node.type !== 'f32' ? 0 : slowIntrinsics.has(node.fn) ? slowOperations : 1
-    })
-  }
+  const operations = prologue.body.flatMap(stmtExprs).reduce((sum, expr) => sum + operationsIn(expr), 0)
   return operations + prologue.body.filter(({ kind }) => kind === 'reduce').length
+}
+
+/** Operations of an expression in float32. */
+export function operationsIn(expr: Expr): number {
+  let operations = 0
+  visit(expr, (node) => {
+    if (node.kind === 'call') operations += node.type !== 'f32' ? 0 : slowIntrinsics.has(node.fn) ? slowOperations : 1
+  })
+  return operations
 }

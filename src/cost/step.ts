@@ -17,12 +17,13 @@ import { factorsOf, sumsIntegers } from '../ir/product.js'
 import { evaluateExtent } from '../ir/shape.js'
 import { isTemplate, type TemplateKernel } from '../ir/template.js'
 import type { PlanDecl } from '../lang/plan.js'
+import { attentionWork } from './attention.js'
 import { type ComputedWork, computedWork } from './computed.js'
 import type { CostDevice, PriceType } from './device.js'
 import { kernelParts } from './kernel.js'
 import type { LaunchCost } from './launch.js'
 import type { Sizes } from './sizes.js'
-import { attentionExtents, attentionReads, decodeExtents, decodeReads, readsOf } from './template_reads.js'
+import { attentionReads, decodeExtents, decodeReads, readsOf } from './template_reads.js'
 import { storedOf } from './writes.js'
 
 /** Parameters of a price besides the plan. */
@@ -107,7 +108,7 @@ function kernelCost(graph: Graph, node: NodeOf<'op'>, derived: Kernel | Template
     return rowsCost(kernelParts(derived, types, sizesOf(graph, node, derived, pricing), deviceOf(pricing)))
   }
   const sizes = sizesOf(graph, node, derived, pricing)
-  const { reads, flops, ...arithmetic } = work(derived, sizes)
+  const { reads, flops, ...arithmetic } = work(derived, sizes, pricing.dtype)
   const stored = storedOf(derived, sizes)
   let [bytesRead, bytesWritten] = [0, 0]
   for (const { name, access } of derived.tensors) {
@@ -153,6 +154,13 @@ interface Arithmetic {
   readonly isInteger?: boolean
   /** True if its main loop is one of warps: with more than two matmuls, and with computed right factors. */
   readonly byWarps?: boolean
+  /** Operations that are done for each that counts, since tiles are wider than rows. */
+  readonly padded?: number
+  /** Weights of attention. */
+  readonly weights?: number
+  /** Instructions of single threads for rows that attention computes, and the number of times that a block waits for their loads. */
+  readonly instructions?: number
+  readonly waits?: number
 }
 
 interface Work extends Arithmetic {
@@ -161,12 +169,10 @@ interface Work extends Arithmetic {
   readonly flops: number
 }
 
-function work(kernel: TemplateKernel, sizes: Sizes): Work {
+function work(kernel: TemplateKernel, sizes: Sizes, dtype: DType): Work {
   switch (kernel.kind) {
-    case 'attention': {
-      const { batch, heads, queries, headDim } = attentionExtents(kernel, sizes)
-      return { reads: attentionReads(kernel, sizes), flops: 4 * batch * heads * queries ** 2 * headDim }
-    }
+    case 'attention':
+      return { reads: attentionReads(kernel, sizes), ...attentionWork(kernel, sizes) }
     case 'decode attention': {
       const { batch, heads, queries, headDim, places } = decodeExtents(kernel, sizes)
       return { reads: decodeReads(kernel, sizes), flops: 4 * batch * heads * queries * places * headDim }
@@ -181,7 +187,7 @@ function work(kernel: TemplateKernel, sizes: Sizes): Work {
       const flops = 2 * matrices * (m ?? 0) * (n ?? 0) * (k ?? 0)
       const isInteger = sumsIntegers(kernel)
       const byWarps = !isInteger && (kernel.products.length > 2 || kernel.products.some(({ b }) => b.prologue !== undefined))
-      return { reads, flops, computed: computedWork(kernel, sizes), isInteger, byWarps }
+      return { reads, flops, computed: computedWork(kernel, sizes, dtype), isInteger, byWarps }
     }
   }
 }
@@ -210,6 +216,11 @@ function sizesOf(graph: Graph, node: NodeOf<'op'>, kernel: Kernel | TemplateKern
   return { dims, attrs }
 }
 
+/** Issue slots that an exponential takes: its unit has a quarter of the lanes, and its sum, maximum and rounding follow. */
+const weightInstructions = 6
+/** Blocks of a multiprocessor that compute rows of attention at the same time. */
+const residentBlocks = 2
+
 /** Prices the work of a step. Computed factors add to the arithmetic of the matmul; a factor that is stored first adds a launch. */
 function price(
   step: Moved,
@@ -219,12 +230,19 @@ function price(
     before = [],
     isInteger = false,
     byWarps = false,
+    padded = 1,
+    weights = 0,
+    instructions = 0,
+    waits = 0,
   }: Arithmetic,
 ): StepCost {
   const { bytesRead, bytesWritten, flops } = step
   const moving = (bytesRead + bytesWritten) / device.bandwidth
   const rate = device.peak[isInteger ? 'i8' : dtype] * (byWarps && dtype !== 'f32' ? device.warps : 1)
-  const computing = flops / rate + operations / device.peak.f32
+  const { issue, access, multiprocessors } = device.rates
+  const multiplying = Math.max((flops * padded) / rate, (weights * weightInstructions) / issue)
+  const rows = instructions / issue + (waits * access) / (multiprocessors * residentBlocks)
+  const computing = multiplying + operations / device.peak.f32 + rows
   const storing = [
     ...before.map(({ seconds }) => seconds),
     ...stored.map((elements) => device.launch + (2 * elements * dtypeInfo[dtype].bytes) / device.bandwidth),

@@ -72,13 +72,18 @@ export interface AttentionExtents {
   readonly batch: number
   readonly heads: number
   readonly queries: number
+  readonly keys: number
   readonly headDim: number
+  readonly valueDim: number
 }
 
-export const attentionExtents = (
-  kernel: Pick<AttentionKernel, 'batch' | 'heads' | 'queries' | 'headDim'>,
-  sizes: Sizes,
-): AttentionExtents => ({
+export const attentionExtents = (kernel: AttentionKernel, sizes: Sizes): AttentionExtents => ({
+  ...rowExtents(kernel, sizes),
+  keys: lengthOf(kernel.keys, sizes),
+  valueDim: lengthOf(kernel.valueDim, sizes),
+})
+
+const rowExtents = (kernel: AttentionKernel | DecodeAttentionKernel, sizes: Sizes) => ({
   batch: lengthOf(kernel.batch, sizes),
   heads: lengthOf(kernel.heads, sizes),
   queries: lengthOf(kernel.queries, sizes),
@@ -93,12 +98,12 @@ const row = ({ tensor, indices }: RowAccess): Expr => {
 
 /** Elements of each tensor that an attention kernel reads, not limited by the size of the tensor. Keys and values are read once per head. */
 export function attentionReads(kernel: AttentionKernel, sizes: Sizes): ReadonlyMap<string, number> {
-  const { batch, heads, queries, headDim } = attentionExtents(kernel, sizes)
+  const { batch, heads, queries, keys, headDim } = attentionExtents(kernel, sizes)
   const extents = new Map([
     ['b', batch],
     ['h', heads],
     ['i', queries],
-    ['j', queries],
+    ['j', keys],
     ['element', headDim],
   ])
   const reads = new Reads()
@@ -110,7 +115,7 @@ export function attentionReads(kernel: AttentionKernel, sizes: Sizes): ReadonlyM
 
 /** Extents of decode attention by role, with all positions attended to. */
 export const decodeExtents = (kernel: DecodeAttentionKernel, sizes: Sizes) => ({
-  ...attentionExtents(kernel, sizes),
+  ...rowExtents(kernel, sizes),
   places: lengthOf(kernel.places, sizes),
 })
 

@@ -14,7 +14,7 @@ import { expressionText, offsetText, type Scope, tensorOf, wideText } from './ex
 import { capitalise } from './launch_text.js'
 import { createNames } from './names.js'
 import { pairLoad, pair as pairName, withPair } from './pair_load.js'
-import { alignedText, alongRow, isTogether, refuseScattered, stepOf } from './row_access.js'
+import { alongRow, isTogether, multiplesText, refuseScattered, rowFactors, stepOf } from './row_access.js'
 import { factorOf, placesAsFloats, withoutDivisions, withPlacesAsFloats, withShifts } from './score.js'
 import { notingScope, SlotWriter } from './slots.js'
 import { beforeStore } from './stored.js'
@@ -24,8 +24,8 @@ import { tileMaskNames, writeTileMask } from './tile_mask.js'
 /** Names of slots and of locals inside them; no tensor may have one of these. */
 const reserved =
   'aligned computed_key computed_query computed_value denominator e element elements key key_elements key_row key_stride lower ' +
-  'out_row owned plain_score rises queries query query_elements query_row query_stride score score_factor stored upper valid value value_elements ' +
-  `value_row value_stride Vec allowed pair_chunk pair_of_head pair_of_sequence span At ${tileMaskNames}`
+  'out_row owned plain_score rises queries query query_elements query_row query_stride score score_factor stored unit upper valid value value_elements ' +
+  `value_row value_stride Vec Whole allowed pair_chunk pair_of_head pair_of_sequence span At ${tileMaskNames}`
 
 /** A row operand of the kernel: read whole from its start, or computed element by element. */
 interface Operand {
@@ -110,13 +110,16 @@ function writeSlots(instance: TemplateInstance, kernel: AttentionKernel, operand
   }
   writer.value('queries', ['b'], kernel.queryCount)
   writer.value('owned', ['b'], kernel.ownedCount)
+  const ends: Expr[] = []
   for (const { role, row, access, step, element } of operands) {
     if (element === undefined && step !== undefined) {
       writer.define('int64_t', `${role}_row`, ['b', 'h', row], () => offsetText(access.tensor, access.indices, scope))
       writer.define('int64_t', `${role}_stride`, [], () => wideText(step, scope))
     } else if (element !== undefined) {
       writer.constant(`computed_${role}`, true)
-      writer.elements(`${role}_elements`, 'template <int Vec>', ['b', 'h', row, 'c'], () => elementStatements(element, scope))
+      writer.elements(`${role}_elements`, 'template <int Vec, bool Whole>', ['b', 'h', row, 'c'], () =>
+        elementStatements(element, scope, 'Vec', undefined, { bounds: (bound) => ends.push(bound) }),
+      )
     }
   }
   const { out } = kernel
@@ -157,9 +160,9 @@ function writeSlots(instance: TemplateInstance, kernel: AttentionKernel, operand
     const stored = beforeStore(kernel.stored, tensorOf(out.tensor, scope).dtype)
     writer.value('stored', ['result', 'b', 'h', 'i', 'c'], stored)
   }
-  writer.comment('Whether rows begin at multiples of 8 elements.')
+  writer.comment('Whether rows, and pieces of computed ones, begin at multiples of `unit` elements.')
   const read = operands.filter(({ element }) => element === undefined).map(({ access }) => access)
-  writer.host('bool', 'aligned', alignedText([...read, out], scope))
+  writer.host('bool', 'aligned', multiplesText([...rowFactors([...read, out], scope), ...ends], 'unit', scope), ['int unit'])
   return writer
 }
 

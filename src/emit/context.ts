@@ -13,6 +13,8 @@ export interface PassContext extends Scope {
   readonly widths: readonly number[]
   /** Set if a thread may have a chunk without elements. */
   readonly mayBeEmpty?: boolean
+  /** Function that stores chunks, if not `store_chunk`. */
+  readonly chunkStore?: 'store_columns'
   /** Set inside of a version for whole rows. */
   readonly isVersioned?: boolean
 }

@@ -51,7 +51,7 @@ export function leafText(loop: Leaf, printing: Printing): readonly string[] {
       return exchangeLines(loop, printing)
     case 'storeChunk': {
       const { access, buffer } = loop
-      const call = `heddle::store_chunk<${widthText(access, context)}>`
+      const call = `heddle::${context.chunkStore ?? 'store_chunk'}<${widthText(access, context)}>`
       const offset = chunkOffset(access, printing.first, printing)
       const text = `${whenText(loop, context)}${call}(${names.tensor(access.tensor)}, ${offset}, valid, ${given.get(buffer)});`
       return [text + mark(...loop.from)]

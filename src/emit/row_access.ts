@@ -58,21 +58,14 @@ export function stepOf(offset: Expr, index: string): Expr | undefined {
   return more.reduce<Expr>((left, right) => ({ kind: 'call', type: 'i32', fn: 'add', args: [left, right] }), first)
 }
 
-/** Condition for an offset to be a multiple of a number: that all of `of` are multiples, or never. */
-type Multiples = { readonly kind: 'when'; readonly of: readonly Expr[] } | { readonly kind: 'never' }
-
-/** Values that must be multiples of `chunk` for an offset to be one for all indices. */
-function multiplesIn(offset: Expr, chunk: number): Multiples {
+/** Values that must be multiples of a number for an offset to be one for all indices. Multiples of `chunk` are left out. */
+function factorsIn(offset: Expr): readonly Expr[] {
   const of = new Map<string, Expr>()
   for (const { factors } of termsOf(dropZeros(offset))) {
     const factor = product(factors.filter(isKnown))
-    if (factor.kind === 'const') {
-      if (Number(factor.value) % chunk !== 0) return { kind: 'never' }
-    } else {
-      of.set(hashOf(factor), factor)
-    }
+    if (factor.kind !== 'const' || Number(factor.value) % chunk !== 0) of.set(hashOf(factor), factor)
   }
-  return { kind: 'when', of: [...of.values()] }
+  return [...of.values()]
 }
 
 /** Start of a row: a tensor and the indices of its element 0. */
@@ -110,11 +103,17 @@ const chunk = 8
 
 /** Condition on the host that rows begin at multiples of a chunk for all indices, as source. */
 export function alignedText(rows: readonly RowStart[], scope: Scope): string {
-  const conditions = new Set<string>()
-  for (const { tensor, indices } of rows) {
-    const found = multiplesIn(offsetOf(tensorOf(tensor, scope), indices, scope.fixed), chunk)
-    if (found.kind === 'never') return 'false'
-    for (const factor of found.of) conditions.add(`(${wideText(factor, scope)}) % ${chunk} == 0`)
-  }
+  const factors = rowFactors(rows, scope)
+  if (factors.some(({ kind }) => kind === 'const')) return 'false'
+  return multiplesText(factors, `${chunk}`, scope)
+}
+
+/** Values that must be multiples of a divisor of a chunk for rows to begin at its multiples for all indices. */
+export const rowFactors = (rows: readonly RowStart[], scope: Scope): readonly Expr[] =>
+  rows.flatMap(({ tensor, indices }) => factorsIn(offsetOf(tensorOf(tensor, scope), indices, scope.fixed)))
+
+/** Condition that values are multiples of `unit`, as source. */
+export function multiplesText(values: readonly Expr[], unit: string, scope: Scope): string {
+  const conditions = new Set(values.map((value) => `(${wideText(value, scope)}) % ${unit} == 0`))
   return conditions.size === 0 ? 'true' : [...conditions].join(' && ')
 }

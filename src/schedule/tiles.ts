@@ -13,6 +13,10 @@ export const matmulTiles = [
   'rows',
   'few',
   'simple',
+  'fma_16x64',
+  'fma_64x64',
+  'fma_64x128',
+  'fma_128x128',
   'mma_64x32_deep',
   'mma_64x32',
   'mma_64x64',
@@ -61,6 +65,9 @@ export function tileName(choice: TileChoice): string {
 
 /** Splits of k worth measuring for the tiles of each body; other tiles compute all of k. */
 const splits: Readonly<Partial<Record<MatmulTile, readonly number[]>>> = {
+  fma_16x64: [1, 2, 4, 8],
+  fma_64x64: [1, 2, 4, 8],
+  fma_64x128: [1, 2, 4, 8],
   mma_64x32: [1, 2, 4, 8],
   mma_64x64: [1, 2, 4, 8],
   mma_128x96: [1, 2],
@@ -72,6 +79,9 @@ const splits: Readonly<Partial<Record<MatmulTile, readonly number[]>>> = {
 
 /** Tiles that the rules use wherever they can win: for a few rows, and where no tensor core can compute. */
 const hopeless: readonly MatmulTile[] = ['rows', 'few', 'simple']
+
+/** Tiles of plain multiply-adds, which serve float32 only, as others serve only types that tensor cores multiply. */
+const floatTiles: readonly MatmulTile[] = ['fma_16x64', 'fma_64x64', 'fma_64x128', 'fma_128x128']
 
 const attentionChoices: readonly AttentionChoice[] = [
   { kind: 'attention', queries: 64, keys: 64, warpgroups: true },
@@ -113,6 +123,8 @@ export function tileProblem(
   if (kernel.kind !== choice.kind) return `the kernel is ${kernel.kind}`
   if (choice.kind === 'matmul') {
     if (kernel.kind === 'matmul' && kernel.batch.length > 0) return 'batched matmuls have their own tiles'
+    const isFloat = floatTiles.includes(choice.tile)
+    if (isFloat !== (dtype === 'f32')) return isFloat ? 'tiles of multiply-adds are for f32' : 'tensor cores do not multiply f32'
     return depth === undefined ? 'a matmul is measured for columns and depth' : undefined
   }
   if (depth !== undefined) return 'attention has no depth'

@@ -182,7 +182,7 @@ describe.each(types)('emitted attention in %s', (dtype) => {
   })
 })
 
-it.each([8, 24, 40, 72, 80, 96, 104, 112, 128, 160, 192, 200, 256, 264])('heads of %i elements', async (d) => {
+it.each([8, 10, 13, 24, 40, 50, 72, 80, 96, 104, 112, 128, 160, 192, 200, 250, 256, 264])('heads of %i elements', async (d) => {
   const complaints = [
     await complaint('causal_groups', 'f16', { s: 70, d, b: 1 }),
     await complaint('window', 'f16', { s: 66, d: Math.max(d - 8, 8), e: d, b: 1 }),

@@ -235,12 +235,27 @@ describe('int8', () => {
   it('int8 weights are converted first for many rows', () => {
     const kernels = [1, 8, 9].map((m) => {
       const sizes = { dims: { m, n: 64, k: 32 }, attrs: {} }
-      return computedWork({ ...wide, products: [{ b: { tensor: 'b' }, accumulator: 'x' }] }, sizes).stored
+      return computedWork({ ...wide, products: [{ b: { tensor: 'b' }, accumulator: 'x' }] }, sizes, 'f16').stored
     })
     expect(kernels).toEqual([[], [], [64 * 32]])
     const floats = { ...wide, tensors: wide.tensors.map((tensor) => ({ ...tensor, dtype: { param: 'T' } })) }
-    expect(computedWork(floats, { dims: { m: 9, n: 64, k: 32 }, attrs: {} }).stored).toEqual([])
+    expect(computedWork(floats, { dims: { m: 9, n: 64, k: 32 }, attrs: {} }, 'f16').stored).toEqual([])
   })
+})
+
+it('rows that are not aligned are copied by one launch, except in f32 and where they are short', () => {
+  const floats = { ...wide, tensors: wide.tensors.map((tensor) => ({ ...tensor, dtype: { param: 'T' } })) }
+  const stored = (k: number, dtype: 'f16' | 'f32', kernel: MatmulKernel = floats) =>
+    computedWork(kernel, { dims: { m: 9, n: 64, k }, attrs: {} }, dtype).stored
+  expect(stored(100, 'f16')).toEqual([(9 + 64) * 100])
+  expect([stored(104, 'f16'), stored(100, 'f32'), stored(60, 'f16')]).toEqual([[], [], []])
+  const bytes = { ...wide, tensors: wide.tensors.map((tensor) => ({ ...tensor, dtype: 'i8' as const })) }
+  expect(stored(104, 'f16', bytes)).toEqual([(9 + 64) * 104])
+})
+
+it('the longest row that no launch copies is that of the device headers', async () => {
+  const header = await readFile('native/device/matmul.cuh', 'utf8')
+  expect(/short_k = (\d+),/.exec(header)?.[1]).toBe('64')
 })
 
 it('a computed operand has few rows if the main loop for few rows runs', async () => {

@@ -34,6 +34,14 @@ const shapes = [
   '2x24x2304',
   '4x100x512',
   '7x1100x1000',
+  '70x104x193',
+  '9x50x203',
+  '33x20x130',
+  '20x33x68',
+  '3x77x1005',
+  '1x9x126',
+  '66x1x79',
+  '1x1x65',
 ]
 const kinds = ['f32', 'f16', 'f16_two_steps', 'bf16_two_steps']
 const tiles = ['tile_two_k', 'tile_square', 'tile_large']
@@ -69,6 +77,21 @@ describe.each([
     expectExact(`${tile}_70x104x192`, '70x104x192'),
   )
 
+  test.each(['17x33x72', '9x40x131', '1x3x65'])('%s is exact from every element of a word on', (shape) => {
+    for (let shift = 1; shift < 8; shift++) {
+      const name = `f16_by_${shift}_${shape}_misaligned`
+      expect(results.get(name)).toEqual({ name, status: status.ok, message: '', values: [elements(shape), 0] })
+    }
+  })
+
+  test.each(['mma_64x64_65x96x199', 'few_5x40x333'])('%s takes rows that are not aligned', (name) =>
+    expectExact(name, name.split('_').at(-1) ?? ''),
+  )
+
+  test.each(['fma_16x64', 'fma_64x64', 'fma_64x128', 'fma_128x128'])('%s is exact by name, with every kind of tail', (tile) => {
+    for (const shape of ['130x140x100', '65x24x37', '7x130x3']) expectExact(`${tile}_${shape}`, shape)
+  })
+
   test('rows is exact by name', () => expectExact('rows_3x104x192', '3x104x192'))
 
   test.each(['5x104x192', '8x13x1000', '2x24x72', '3x8460x40', '5x40x1032', '8x13x2104'])('few is exact by name at %s', (shape) =>
@@ -80,8 +103,11 @@ describe.each([
     'few_9x104x192',
     'rows_5x104x192',
     'mma_64x64_65x100x72',
+    'mma_64x64_65x100x199',
     'mma_64x32_64x32x64',
     'mma_64x64_64x64x64',
+    'fma_64x64_64x64x64',
+    'fma_64x64_64x64x128',
   ])('%s is refused, and nothing is written', (name) => {
     const [, tile = '', shape = ''] = /^(.*)_(\d+x\d+x\d+)$/.exec(name) ?? []
     const check = results.get(name)
@@ -89,7 +115,10 @@ describe.each([
     expect(check?.message).toMatch(new RegExp(`^kernel body: the tile ${tile} with k in [12] parts cannot compute `))
   })
 
-  test('rows that are not aligned are multiplied all the same', () => expectExact('f16_17x33x40_misaligned', '17x33x40'))
+  test('rows that are not aligned are multiplied all the same', () => {
+    expectExact('f16_17x33x40_misaligned', '17x33x40')
+    expectExact('f32_40x70x36_misaligned', '40x70x36')
+  })
 
   test('no rows are no work', () => expectExact('f16_empty_0x8x8', '0x8x8'))
 

@@ -18,7 +18,19 @@ beforeAll(async () => {
 
 afterAll(() => shop.remove())
 
-const shapes = ['1x1x1', '17x33x80', '32x48x128', '65x100x144', '5x30x7', '3x770x272', '64x64x2000', '130x8x48', '70x104x384']
+const shapes = [
+  '1x1x1',
+  '17x33x80',
+  '32x48x128',
+  '65x100x144',
+  '5x30x7',
+  '3x770x272',
+  '64x64x2000',
+  '130x8x48',
+  '70x104x384',
+  '33x20x131',
+  '9x40x200',
+]
 const kinds = ['any', 'any_two_steps', 'extremes']
 const tiles = ['tile_two_k', 'tile_square', 'tile_large']
 

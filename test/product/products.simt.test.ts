@@ -24,7 +24,7 @@ const turns = inTurn(all.flatMap(({ name }) => types.map((type) => ({ name, type
 const typesOf = (of: string): readonly Type[] => stated[of] ?? turns.flatMap(({ name, type }) => (name === of ? [type] : []))
 const kernels = all.filter(({ name }) => typesOf(name).length > 0)
 
-/** Few rows, a tile and its edges, sizes no chunk divides. */
+/** Few rows, a tile and its edges, sizes no chunk divides: a short k, and one of which rows are copied to be aligned. */
 const sizes = [
   { m: 1, n: 8, k: 16 },
   { m: 3, n: 40, k: 64 },
@@ -32,6 +32,7 @@ const sizes = [
   { m: 17, n: 72, k: 128 },
   { m: 70, n: 136, k: 40 },
   { m: 65, n: 67, k: 33 },
+  { m: 66, n: 35, k: 133 },
 ]
 
 /** Matmuls with a computed left operand: one row in several steps of a block, and a few rows that are stored first. */

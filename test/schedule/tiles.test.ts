@@ -140,6 +140,12 @@ describe('candidates', () => {
     const ofMatmul = tileCandidates(template('matmul_bias'), 'f16', { length: 768, depth: 768 }).map(tileName)
     expect(ofMatmul).toEqual(expect.arrayContaining(['mma_64x64_k8', 'cluster_64x64_k2', 'cluster_64x96_k6', 'turns_128x192']))
     expect(ofMatmul).not.toContain('simple')
+    expect(ofMatmul).not.toContain('fma_64x64')
+    expect(tileCandidates(template('matmul_bias'), 'f32', { length: 768, depth: 768 }).map(tileName)).toEqual(
+      ['fma_16x64', 'fma_64x64', 'fma_64x128', 'fma_128x128'].flatMap((tile) =>
+        (tile === 'fma_128x128' ? [''] : ['', '_k2', '_k4', '_k8']).map((split) => `${tile}${split}`),
+      ),
+    )
     expect(tileCandidates(template('attention'), 'f16', { length: 128 }).map(tileName)).toEqual([
       'queries64_keys64',
       'queries128_keys64',

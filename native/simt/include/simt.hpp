@@ -6,7 +6,7 @@
 //   fault.hpp    one-line errors                            warp.hpp    __syncthreads, shuffles, votes, atomics
 //   buffer.hpp   checked In / Out handles                   shared.hpp  block-shared arrays, race-checked
 //   launch.hpp   the grid over the plugin's workers         async.hpp, mma.hpp   tensor-core bodies' instructions (mma.cuh)
-//   sectors.hpp  sectors of memory that launches move
+//   sectors.hpp  sectors of memory that launches move              hopper.hpp   clusters, the copy engine and wgmma, for tests of main loops
 //
 // Nothing here needs a CUDA toolkit or a system package, and headers that are slow to compile stay out.
 #ifndef HEDDLE_SIMT_HPP
@@ -39,6 +39,9 @@
 #include "simt/warp.hpp"
 #include "simt/shared.hpp"
 #include "simt/buffer.hpp"
+#if defined(HEDDLE_SIMT_HOPPER)
+#include "simt/hopper.hpp"
+#endif
 #include "simt/launch.hpp"
 #pragma GCC visibility pop
 

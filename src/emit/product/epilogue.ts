@@ -59,7 +59,7 @@ export function epilogueBody(
       inner.writeLine(`const ${scalarText[step.type]} ${names.value(step.name)} = ${expressionText(step.value, scope)};`)
   }
   const rest: Pass = { ...whole, rows: whole.rows.filter((row) => row.kind !== 'loaded') }
-  const chunks = { walk: 'single', ownName: noOwn, widths: [vec], mayBeEmpty: true } as const
+  const chunks = { walk: 'single', ownName: noOwn, widths: [vec], mayBeEmpty: true, chunkStore: 'store_columns' } as const
   writePass(rest, { ...scope, ...chunks, writer: inner }, () => true)
 
   const writer = bodyWriter()

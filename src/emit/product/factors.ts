@@ -4,6 +4,7 @@
  */
 import { index as indexVar } from '../../ir/build.js'
 import { dtypeInfo, isFloat8 } from '../../ir/dtype.js'
+import type { TensorParam } from '../../ir/kernel.js'
 import { factorParam, factorsOf, type MatmulFactor, type MatmulKernel, sumsIntegers } from '../../ir/product.js'
 import { classify, offsetOf } from '../../schedule/access.js'
 import { offsetText, type Scope } from '../expression.js'
@@ -25,7 +26,44 @@ export function factorsBody(kernel: MatmulKernel, scope: Scope, types: TemplateI
   writer.writeLine(`static constexpr int PRODUCTS = ${kernel.products.length};`)
   const frame = frameOf(scope.names)
   const bodies = factorsOf(kernel).map((factor, which) => factorBody(kernel, factor, { which, frame }, scope, types))
-  return lines(writer) + bodies.join('')
+  return lines(writer) + bodies.join('') + rowsText(kernel, scope)
+}
+
+/**
+ * A function that puts other memory in the place of all factors: aligned copies of rows that are not. It exists if factors are all that the kernel
+ * reads from their tensors, and nothing but their rows depends on the length of these.
+ */
+function rowsText(kernel: MatmulKernel, scope: Scope): string {
+  const factors = factorsOf(kernel)
+  const names = factors.map(({ tensor }) => tensor)
+  const others = [kernel.epilogue, ...(kernel.partials === undefined ? [] : [kernel.partials])]
+  const areRows = factors.every((factor, which) => {
+    if (factor.prologue !== undefined) return false
+    const param = factorParam(kernel, factor)
+    return isCopied(kernel, param, which, scope.names) && param.dims.length === 2
+  })
+  const areAlone = others.every(
+    ({ tensors, dims }) => !dims.includes(kernel.k) && !tensors.some(({ name }) => names.includes(name)),
+  )
+  if (!areRows || !areAlone || new Set(names).size < names.length) return ''
+  const writer = bodyWriter()
+  writer.writeLine('/// The same with other memory of all factors: rows of `length` elements.')
+  writer.write(`auto with_rows(const heddle::In<Element> (&rows)[${names.length}], int64_t length) const `).block(() => {
+    writer.writeLine('auto other = *this;')
+    for (const [which, name] of names.entries()) writer.writeLine(`other.${scope.names.tensor(name)} = rows[${which}];`)
+    writer.writeLine(`other.${scope.names.dim(kernel.k)} = static_cast<int>(length);`)
+    writer.writeLine('return other;')
+  })
+  return lines(writer)
+}
+
+/** True if a tensor holds rows along k of the type that is multiplied. */
+function isCopied(kernel: MatmulKernel, param: TensorParam, which: number, names: Names): boolean {
+  return isStored(kernel, param, which) && storageText(param, names) === elementText(kernel, names)
+}
+function isStored(kernel: MatmulKernel, param: TensorParam, which: number): boolean {
+  const batch = kernel.batch.filter((axis) => param.dims.includes(axis))
+  return param.layout.name === 'row' && param.dims.join() === [...batch, ownAxis(kernel, which), kernel.k].join()
 }
 
 /**
@@ -108,9 +146,8 @@ function copyText(kernel: MatmulKernel, factor: MatmulFactor, { which, frame }: 
   const { names } = scope
   const own = ownAxis(kernel, which)
   const batch = kernel.batch.filter((axis) => param.dims.includes(axis))
-  const stored =
-    factor.prologue === undefined && param.layout.name === 'row' && param.dims.join() === [...batch, own, kernel.k].join()
-  const copied = stored && storageText(param, names) === elementText(kernel, names)
+  const stored = factor.prologue === undefined && isStored(kernel, param, which)
+  const copied = stored && isCopied(kernel, param, which, names)
   const matrix = `[[maybe_unused]] int64_t ${frame.matrix}`
   const writer = bodyWriter()
   const none = (member: string): void => {

@@ -8,11 +8,12 @@
 
 namespace heddle::simt {
 
-/// A pending copy of 16 bytes; a null source stands for zeros.
+/// A pending copy of 4 or 16 bytes; a null source stands for zeros.
 struct AsyncCopy {
   const char* from;
   uint32_t to;     // offset in the block's dynamic shared memory
   uint32_t group;  // commits of the thread before this copy was issued
+  uint32_t bytes;
 };
 
 class AsyncCopies {
@@ -40,10 +41,10 @@ class AsyncCopies {
   }
 
   /// False if the thread has kMost copies under way.
-  bool issue(uint32_t thread, uint32_t to, const char* from) {
+  bool issue(uint32_t thread, uint32_t to, const char* from, uint32_t bytes) {
     Queue& queue = queues_[thread];
     if (queue.tail - queue.head == kMost) return false;
-    queue.copies[queue.tail++ % kMost] = {from, to, queue.commits};
+    queue.copies[queue.tail++ % kMost] = {from, to, queue.commits, bytes};
     return true;
   }
 

@@ -106,6 +106,11 @@ inline void run_block(Worker& worker, const Job& job) {
   }
 }
 
+#if defined(HEDDLE_SIMT_HOPPER)
+/// Runs the clusters of a chunk of the grid, in which threads of a block meet. Defined in launch_clusters.hpp.
+inline void run_clusters(Worker& worker, const Job& job, uint64_t begin, uint64_t end);
+#endif
+
 inline int32_t run_chunk(void* data, int64_t index, heddle_error* error) {
   const Job& job = *static_cast<const Job*>(data);
   Worker* worker = idle_workers.take();
@@ -121,7 +126,13 @@ inline int32_t run_chunk(void* data, int64_t index, heddle_error* error) {
   blockDim = job.config->block;
   const uint64_t begin = static_cast<uint64_t>(index) * job.chunk;
   const uint64_t end = begin + job.chunk < job.blocks ? begin + job.chunk : job.blocks;
-  for (uint64_t block = begin; block < end && !worker->faulted; block++) {
+#if defined(HEDDLE_SIMT_HOPPER)
+  const bool in_clusters = worker->sync == Sync::block && job.sectors == nullptr;
+  if (in_clusters) run_clusters(*worker, job, begin, end);
+#else
+  constexpr bool in_clusters = false;
+#endif
+  for (uint64_t block = begin; block < end && !in_clusters && !worker->faulted; block++) {
     worker->begin_block(ordered(block, job.blocks));
     if (job.sectors != nullptr) worker->sectors.begin_block();
     run_block(*worker, job);
@@ -144,7 +155,8 @@ __attribute__((noinline)) inline int32_t run_grid(const heddle_launch* launch, h
   // Enough chunks to balance any machine, few enough that a chunk outweighs its hand-over.
   constexpr uint64_t kChunks = 128;
   LaunchSectors sectors;
-  Job job{&config, invoke, body, blocks, (blocks + kChunks - 1) / kChunks, sectors_file == nullptr ? nullptr : &sectors};
+  const uint64_t clusters = blocks / config.cluster;
+  Job job{&config, invoke, body, blocks, (clusters + kChunks - 1) / kChunks * config.cluster, sectors_file == nullptr ? nullptr : &sectors};
   const int64_t chunks = static_cast<int64_t>((blocks + job.chunk - 1) / job.chunk);
   const auto* executor = static_cast<const heddle_simt_executor*>(launch->queue);
   int32_t status = HEDDLE_OK;
@@ -177,9 +189,15 @@ __attribute__((noinline)) inline int32_t check_config(const LaunchConfig& config
     return fail(error, HEDDLE_INVALID, "kernel %s: %u bytes of dynamic shared memory, expected at most %u", config.kernel,
                 config.shared_bytes, kMaxSharedBytes);
   }
+#if defined(HEDDLE_SIMT_HOPPER)
+  if (config.cluster == 0 || config.cluster > Cluster::kMostBlocks || grid.x % config.cluster != 0) {
+    return fail(error, HEDDLE_INVALID, "kernel %s: clusters of %u blocks do not divide %u, or are larger than 8", config.kernel, config.cluster, grid.x);
+  }
+#else
   if (config.cluster != 1) {
     return fail(error, HEDDLE_INVALID, "kernel %s: clusters of %u blocks, this device has none", config.kernel, config.cluster);
   }
+#endif
   if (order == Order::unknown) {
     return fail(error, HEDDLE_INVALID, "HEDDLE_SIMT_ORDER is '%.64s': forward, reverse or shuffle", getenv("HEDDLE_SIMT_ORDER"));
   }
@@ -266,5 +284,9 @@ inline int32_t launch(const heddle_launch* launch, heddle_error* error, const La
 }
 
 }  // namespace heddle
+
+#if defined(HEDDLE_SIMT_HOPPER)
+#include "launch_clusters.hpp"
+#endif
 
 #endif

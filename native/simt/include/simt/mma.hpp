@@ -11,9 +11,9 @@
 namespace heddle {
 
 struct Shared16 {
-  uint32_t offset;  // from the start of the block's dynamic shared memory
+  uint32_t address;  // from the start of the block's dynamic shared memory
 
-  Shared16 operator+(uint32_t bytes) const { return {offset + bytes}; }
+  Shared16 operator+(uint32_t bytes) const { return {address + bytes}; }
 };
 
 namespace simt {
@@ -29,22 +29,45 @@ inline Shared16 declare_dynamic() {
   return {0};
 }
 
-enum class Access { read, write };
+enum class Use { read, write };
+
+#if defined(HEDDLE_SIMT_HOPPER)
+/// Checks an access of the running thread against those of the cluster's threads and engines.
+inline void order_in_cluster(uint32_t word, bool writes, Site site);
+#endif
 
 /// The 16 bytes at `place`, after checks of bounds, alignment and races for the running thread.
-inline char* shared_16(Shared16 place, Access access) {
+inline char* shared_16(Shared16 place, Use use, [[maybe_unused]] Site site) {
   Worker& worker = *current;
   const SharedArena::Array* array = worker.dynamic;
-  if (__builtin_expect(array == nullptr || place.offset % 16 != 0 || uint64_t{place.offset} + 16 > array->bytes, 0)) {
-    worker.fault("dynamic shared byte %u is not a place for 16 bytes (%u bytes)", place.offset, worker.shared_bytes);
+  if (__builtin_expect(array == nullptr || place.address % 16 != 0 || uint64_t{place.address} + 16 > array->bytes, 0)) {
+    worker.fault("dynamic shared byte %u is not a place for 16 bytes (%u bytes)", place.address, worker.shared_bytes);
   }
-  Shadow& shadow = array->shadow[place.offset / 16];
-  if (access == Access::read) {
-    AccessOrder(worker).read(shadow, "16-byte word", place.offset / 16);
+#if defined(HEDDLE_SIMT_HOPPER)
+  if (worker.cluster != nullptr) {
+    order_in_cluster(place.address / 16, use == Use::write, site);
+    return array->data + place.address;
+  }
+#endif
+  Shadow& shadow = array->shadow[place.address / 16];
+  if (use == Use::read) {
+    AccessOrder(worker).read(shadow, "16-byte word", place.address / 16);
   } else {
-    AccessOrder(worker).write(shadow, "16-byte word", place.offset / 16);
+    AccessOrder(worker).write(shadow, "16-byte word", place.address / 16);
   }
-  return array->data + place.offset;
+  return array->data + place.address;
+}
+
+/// Bytes from `place` on, to be written by one of several threads that fill 16 bytes in parts. Races are tracked per 16 bytes: parts are ordered
+/// against all accesses but one another, like additions.
+inline char* shared_part(Shared16 place, uint32_t bytes) {
+  Worker& worker = *current;
+  const SharedArena::Array* array = worker.dynamic;
+  if (__builtin_expect(array == nullptr || place.address % bytes != 0 || uint64_t{place.address} + bytes > array->bytes, 0)) {
+    worker.fault("dynamic shared byte %u is not a place for %u bytes (%u bytes)", place.address, bytes, worker.shared_bytes);
+  }
+  AccessOrder(worker).add(array->shadow[place.address / 16], "16-byte word", place.address / 16);
+  return array->data + place.address;
 }
 
 /// Meets the whole warp; `operands` begins with the function that serves all lanes.
@@ -89,7 +112,7 @@ inline void serve_load(void* const (&lanes)[kLanes]) {
 template <bool Transposed>
 inline void load_matrix(uint32_t (&r)[4], Shared16 row, Site site) {
   MatrixLoad load = {serve_load<Transposed>, {}, r};
-  memcpy(load.row, shared_16(row, Access::read), sizeof load.row);
+  memcpy(load.row, shared_16(row, Use::read, site), sizeof load.row);
   run_collective(load, site);
 }
 
@@ -170,47 +193,84 @@ inline void load_matrix_x4_transposed(uint32_t (&r)[4], Shared16 row, HEDDLE_SIM
   simt::load_matrix<true>(r, row, {file, line});
 }
 
-#undef HEDDLE_SIMT_HERE
-
 template <class T>
-inline Pack<T, 16 / sizeof(T)> load_shared_16(Shared16 from) {
+inline Pack<T, 16 / sizeof(T)> load_shared_16(Shared16 from, HEDDLE_SIMT_HERE) {
   Pack<T, 16 / sizeof(T)> pack;
-  memcpy(&pack, simt::shared_16(from, simt::Access::read), sizeof pack);
+  memcpy(&pack, simt::shared_16(from, simt::Use::read, {file, line}), sizeof pack);
   return pack;
 }
 
 template <class T, int N>
-inline void store_shared_16(Shared16 to, const Pack<T, N>& pack) {
+inline void store_shared_16(Shared16 to, const Pack<T, N>& pack, HEDDLE_SIMT_HERE) {
   static_assert(sizeof pack == 16, "16 bytes");
-  memcpy(simt::shared_16(to, simt::Access::write), &pack, sizeof pack);
+  memcpy(simt::shared_16(to, simt::Use::write, {file, line}), &pack, sizeof pack);
 }
 
-template <class T>
-inline void copy_async_16(Shared16 to, const In<T>& from, int64_t offset, bool valid) {
-  simt::Worker& worker = *simt::current;
-  constexpr int elements = 16 / static_cast<int>(sizeof(T));
-  if (valid) from.buffer().check(offset, elements, sizeof(T), "read");
-  simt::shared_16(to, simt::Access::write);
+namespace simt {
+
+/// Starts a copy of `Bytes` to a place that was checked.
+template <uint32_t Bytes, class T>
+inline void start_copy(Shared16 to, const In<T>& from, int64_t offset, bool valid) {
+  Worker& worker = *current;
+  if (valid) from.buffer().check(offset, Bytes / sizeof(T), sizeof(T), "read");
   if (!worker.copies.reserve(worker.threads)) worker.fault("no memory for asynchronous copies");
   const char* const source = valid ? from.buffer().data + offset * static_cast<int64_t>(sizeof(T)) : nullptr;
-  if (!worker.copies.issue(worker.running, to.offset, source)) {
-    worker.fault("more than %u asynchronous copies are under way", simt::AsyncCopies::kMost);
+  if (!worker.copies.issue(worker.running, to.address, source, Bytes)) {
+    worker.fault("more than %u asynchronous copies are under way", AsyncCopies::kMost);
   }
+}
+
+}  // namespace simt
+
+template <class T>
+inline void copy_async_16(Shared16 to, const In<T>& from, int64_t offset, bool valid, HEDDLE_SIMT_HERE) {
+  simt::shared_16(to, simt::Use::write, {file, line});
+  simt::start_copy<16>(to, from, offset, valid);
+}
+
+template <int Bytes, class T>
+inline void copy_async(Shared16 to, const In<T>& from, int64_t offset, bool valid, HEDDLE_SIMT_HERE) {
+  static_assert(Bytes == 4 || Bytes == 16, "a word or four");
+  if (!valid) from.buffer().check(offset, Bytes / sizeof(T), sizeof(T), "read");
+  if (Bytes == 4) {
+    simt::shared_part(to, Bytes);
+  } else {
+    simt::shared_16(to, simt::Use::write, {file, line});
+  }
+  simt::start_copy<Bytes>(to, from, offset, valid);
 }
 
 inline void copy_async_commit() { simt::current->copies.commit(simt::current->running); }
 
 template <int Pending>
-inline void copy_async_wait() {
-  simt::current->copies.wait(simt::current->running, Pending, [](const simt::AsyncCopy& copy) {
-    char* const to = simt::shared_16({copy.to}, simt::Access::write);
+inline void copy_async_wait(HEDDLE_SIMT_HERE) {
+  simt::current->copies.wait(simt::current->running, Pending, [&](const simt::AsyncCopy& copy) {
+    char* const to = copy.bytes == 16 ? simt::shared_16({copy.to}, simt::Use::write, {file, line}) : simt::shared_part({copy.to}, copy.bytes);
     if (copy.from == nullptr) {
-      memset(to, 0, 16);
+      memset(to, 0, copy.bytes);
     } else {
-      memcpy(to, copy.from, 16);
+      memcpy(to, copy.from, copy.bytes);
     }
   });
 }
+
+template <int Elements, class T>
+inline void copy_async_part(Shared16 to, const In<T>& from, int64_t offset, bool valid) {
+  constexpr uint32_t bytes = Elements * sizeof(T);
+  static_assert(bytes == 4 || bytes == 8, "sizes of copies through the L1 cache");
+  const char* const source = from.buffer().data + offset * static_cast<int64_t>(sizeof(T));
+  if (valid && reinterpret_cast<uintptr_t>(source) % bytes != 0) simt::current->fault("a copy of %u bytes from an address that is no multiple", bytes);
+  simt::shared_part(to, bytes);
+  simt::start_copy<bytes>(to, from, offset, valid);
+}
+
+template <class T>
+inline void store_shared_2(Shared16 to, T element) {
+  static_assert(sizeof(T) == 2, "2 bytes");
+  memcpy(simt::shared_part(to, 2), &element, 2);
+}
+
+#undef HEDDLE_SIMT_HERE
 
 }  // namespace heddle
 

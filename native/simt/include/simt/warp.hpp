@@ -44,6 +44,9 @@ inline void settle(Worker& worker, uint32_t warp, Meeting meeting, uint32_t mask
       lanes[__builtin_ctz(rest)].synced_mask = mask;
     }
     if (mask == ~0u) worker.warp_stamp[warp] = worker.stamp;
+#if defined(HEDDLE_SIMT_HOPPER)
+    if (worker.cluster != nullptr) order_lanes(worker, warp, mask);
+#endif
   }
 }
 
@@ -127,6 +130,9 @@ inline void __syncthreads(HEDDLE_SIMT_HERE) {
   if (worker.barrier_count < worker.threads || site != worker.barrier_site) return worker.wait();
   worker.barrier_count = 0;
   worker.barrier_stamp = ++worker.stamp;
+#if defined(HEDDLE_SIMT_HOPPER)
+  if (worker.cluster != nullptr) order_block(worker);
+#endif
   me.meeting = Meeting::none;
   const uint32_t last = worker.running;
   for (uint32_t i = worker.threads; i-- > 0;) {

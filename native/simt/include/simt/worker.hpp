@@ -19,6 +19,13 @@ enum class Sync { none, warp, block };
 
 namespace heddle::simt {
 
+#if defined(HEDDLE_SIMT_HOPPER)
+/// Events of a thread in a cluster, which cluster headers define: its end, and meetings of a block or a warp, which order memory.
+inline void end_thread(Worker& block);
+inline void order_block(Worker& block);
+inline void order_lanes(Worker& block, uint32_t warp, uint32_t mask);
+#endif
+
 constexpr uint32_t kMaxThreads = 1024;
 constexpr uint32_t kLanes = 32;
 
@@ -35,7 +42,7 @@ struct Site {
   }
 };
 
-enum class Meeting : uint8_t { none, barrier, warp_sync, shuffle, vote, maximum, collective };
+enum class Meeting : uint8_t { none, barrier, warp_sync, shuffle, vote, maximum, collective, phase, named, cluster, products };
 
 /// A warp's common operation: a lane's operands begin with it, and the last lane to arrive runs it for all 32.
 using Collective = void (*)(void* const (&lanes)[kLanes]);
@@ -80,6 +87,8 @@ inline uint3 coordinates(uint64_t linear, const dim3& extent) {
           static_cast<unsigned int>(rows / extent.y)};
 }
 
+struct Cluster;
+
 struct Worker {
   Place place;
   const char* kernel = "";
@@ -106,6 +115,10 @@ struct Worker {
 
   Worker* next_idle = nullptr;
 
+  // Cluster of the block, and its place there; null unless kernels are compiled with Hopper's instructions.
+  Cluster* cluster = nullptr;
+  uint32_t rank = 0;
+
   void begin_block(uint64_t block) {
     blockIdx = coordinates(block, gridDim);
     shared.begin_block();
@@ -116,6 +129,14 @@ struct Worker {
 
   /// Runs threads [first, first + count) as fibers; false after a fault, whose text is in `error`.
   bool run_fibers(uint32_t first, uint32_t count, void (*invoke)(const void*), const void* body) {
+    if (!start_fibers(first, count, invoke, body)) return false;
+    resume();
+    if (!faulted && live_ > 0) diagnose(first, count);
+    return !faulted;
+  }
+
+  /// Makes threads [first, first + count) fibers that resume() runs; false without memory.
+  bool start_fibers(uint32_t first, uint32_t count, void (*invoke)(const void*), const void* body) {
     if (!stacks_.reserve(count)) {
       fail(&error, HEDDLE_MEMORY, "kernel %s: no memory for the stacks of %u threads", kernel, count);
       return !(faulted = true);
@@ -136,10 +157,14 @@ struct Worker {
       fiber.context.start(stacks_.low(thread - first), stacks_.high(thread - first), fiber_main);
       ready_[ready_count_++] = static_cast<uint16_t>(thread);
     }
-    leave(main_);
-    if (!faulted && live_ > 0) diagnose(first, count);
-    return !faulted;
+    return true;
   }
+
+  /// Runs fibers until none can go on, or the block has failed.
+  void resume() { leave(main_); }
+  bool has_ready() const { return ready_count_ > 0; }
+  bool has_live() const { return live_ > 0; }
+  bool is_last_live() const { return live_ == 1; }
 
   /// Suspends the running fiber until a meeting releases it.
   void wait() {
@@ -179,6 +204,9 @@ struct Worker {
     try {
       worker.invoke_(worker.body_);
       worker.check_stack();
+#if defined(HEDDLE_SIMT_HOPPER)
+      if (worker.cluster != nullptr) end_thread(worker);
+#endif
     } catch (const Fault&) {
       worker.faulted = true;
     } catch (...) {
