@@ -44,7 +44,7 @@ struct AttentionShape {
 #endif
   // Resident blocks per multiprocessor, which bounds registers: the most without spills.
   static constexpr int warpgroups_held =
-      HeadDim <= 16 && PlainScore ? (keys > 64 ? 3 : 4) : keys > 64 ? 2 : in_warpgroups && PlainScore && Wide ? 4 : HeadDim <= 64 ? 3 : 2;
+      HeadDim <= 16 && PlainScore ? (keys > 64 ? 3 : 4) : keys > 64 ? 2 : in_warpgroups && PlainScore && Wide ? 4 : HeadDim <= (Wide ? 64 : 48) ? 3 : 2;
   static constexpr int resident = warpgroups_held * 128 / threads;
   static constexpr uint32_t key_bytes = keys * Rows::row_bytes;
   static constexpr uint32_t query_bytes = queries * Rows::row_bytes;
