@@ -41,7 +41,7 @@ const withoutFrontend: Plugin = {
 const shippedManifest: Plugin = {
   name: 'shipped-manifest',
   load(id) {
-    if (id !== join(root, 'src', 'emit', 'shipped.ts')) return null
+    if (id !== join(root, 'src', 'emit', 'manifest', 'shipped.ts')) return null
     const digest = createHash('sha256')
       .update(readFileSync(join(root, 'generated', 'manifest.json')))
       .digest('hex')

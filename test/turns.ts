@@ -6,7 +6,7 @@
 import { execFileSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { type FloatType, floatTypes } from '../src/checkpoint/convert.js'
-import type { KernelEntry } from '../src/emit/manifest.js'
+import type { KernelEntry } from '../src/emit/manifest/manifest.js'
 
 /** Turns of three things or more. */
 const most = 3

@@ -4,7 +4,7 @@
  */
 import { layouts } from '../../specs/index.js'
 import type { FloatType } from '../checkpoint/convert.js'
-import type { Manifest } from '../emit/manifest.js'
+import type { Manifest } from '../emit/manifest/manifest.js'
 import { type Decoding, type DecodingBatch, openDecoding } from '../models/decoding/decoding.js'
 import { type GenerationOptions, resolveGeneration } from '../models/decoding/generation_options.js'
 import { assembleDecoder, assembleSeq2seqEncoder } from '../models/seq2seq/programs.js'

@@ -3,12 +3,12 @@
  * interleaved with those of the rules, over buffers that together exceed twice the device's cache. The fastest candidates are timed again. Runs on
  * the machine with the device; needs no front end and no compiler.
  */
-import type { KernelEntry, Manifest } from '../emit/manifest.js'
+import type { KernelEntry, Manifest } from '../emit/manifest/manifest.js'
 import { HeddleError, usageError } from '../errors.js'
 import { decode } from '../runtime/buffer.js'
 import { architectureOf } from '../runtime/device.js'
 import type { NativeDeviceInfo, NativeProgram, NativeStep } from '../runtime/native.js'
-import type { TuningEntry } from '../schedule/tuning.js'
+import type { TuningEntry } from '../schedule/tuning/tuning.js'
 import { compare } from '../verify/compare.js'
 import { ruleOf } from '../verify/rules.js'
 import { betweenResults, tolerance } from '../verify/tolerance.js'

@@ -1,5 +1,5 @@
 /** Buffers and launches of one kernel at one size, for `heddle tune`: one small set to compare results, many large sets to time. */
-import type { KernelEntry } from '../emit/manifest.js'
+import type { KernelEntry } from '../emit/manifest/manifest.js'
 import { dtypeInfo, dtypes } from '../ir/dtype.js'
 import { findLayout, type Layouts, layoutSize } from '../runtime/layouts.js'
 import type { KernelSource } from '../runtime/library.js'

@@ -3,7 +3,7 @@
  * leave the others to the rules. A choice with another order serves all numbers or none, so that results never depend on the number of rows.
  */
 import { fewRows } from '../schedule/rules.js'
-import type { TunedVariant } from '../schedule/tuning.js'
+import type { TunedVariant } from '../schedule/tuning/tuning.js'
 import type { TuneCandidate } from './tune_plan.js'
 
 /** Smallest share of time that a choice must save: less is within the repeatability of measurements. */

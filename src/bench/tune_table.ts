@@ -3,8 +3,8 @@
  * candidate's.
  */
 import Table from 'cli-table3'
-import { choiceName } from '../schedule/choice.js'
-import { sizeName } from '../schedule/tuning.js'
+import { choiceName } from '../schedule/tuning/choice.js'
+import { sizeName } from '../schedule/tuning/tuning.js'
 import type { TuneResult } from './tune.js'
 
 const style = { head: [], border: [] }

@@ -9,7 +9,7 @@ import { completed, measure, type TargetTimes } from '../bench/target/measure.js
 import { findEntry, graphSubject, kernelSubject, programSubject, type Subject } from '../bench/target/subject.js'
 import { comparisonText, describeTarget, sizeText, targetTable } from '../bench/target/text.js'
 import { type CostDevice, costDevice } from '../cost/device.js'
-import type { Manifest } from '../emit/manifest.js'
+import type { Manifest } from '../emit/manifest/manifest.js'
 import { usageError } from '../errors.js'
 import { knownHint } from '../nearest.js'
 import type { NativeDeviceInfo } from '../runtime/native.js'

@@ -6,7 +6,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Command, Option } from '@commander-js/extra-typings'
 import { findEntry } from '../bench/target/subject.js'
-import type { KernelEntry, Manifest } from '../emit/manifest.js'
+import type { KernelEntry, Manifest } from '../emit/manifest/manifest.js'
 import { usageError } from '../errors.js'
 import type { SearchOptions } from '../frontend/searched.js'
 import type { DType } from '../ir/dtype.js'
@@ -147,7 +147,7 @@ export async function inspectAll(
 
 /** Forms of the operations of an instance, by its key. */
 async function formsOf(kernel: Kernel | TemplateKernel, key: string): Promise<readonly string[]> {
-  const { formLines } = await import('../schedule/form_lines.js')
+  const { formLines } = await import('../schedule/normalise/form_lines.js')
   const types = allTypes(kernel).find((each) => key.startsWith(instanceKey(kernel.name, each)))
   return types === undefined ? [] : formLines(kernel, types)
 }

@@ -18,7 +18,7 @@ export async function pricesOn(
   key: string,
   shape: Readonly<Record<string, number>> | undefined,
 ): Promise<{ readonly notes: readonly string[]; readonly prices?: Prices }> {
-  const [{ mapKernel }, { notesOf }] = await Promise.all([import('../schedule/map.js'), import('../schedule/notes.js')])
+  const [{ mapKernel }, { notesOf }] = await Promise.all([import('../schedule/map.js'), import('../schedule/notes/notes.js')])
   const instance = allInstances(kernel).find(({ types, dims }) => instanceKey(kernel.name, types, dims) === key)
   if (instance === undefined) return { notes: [] }
   const unknown = Object.keys(shape ?? {}).find((dim) => !kernel.dims.includes(dim))

@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import type { FloatType } from '../checkpoint/convert.js'
-import type { Manifest } from '../emit/manifest.js'
+import type { Manifest } from '../emit/manifest/manifest.js'
 import { usageError } from '../errors.js'
 import { bertLayers } from '../models/assembly/layer_graphs.js'
 import { readBertConfig } from '../models/encoder/config.js'

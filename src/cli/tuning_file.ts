@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { usageError } from '../errors.js'
 import { namedFile } from '../output.js'
-import { parseTuning, type Tuning } from '../schedule/tuning.js'
+import { parseTuning, type Tuning } from '../schedule/tuning/tuning.js'
 
 /** Location of a tuning file. */
 export interface TuningPlace {

@@ -1,8 +1,8 @@
 /** Instructions of constructs per element, beside those of its value. Counts are estimates from the device headers that implement them. */
 import type { Expr } from '../ir/expr.js'
 import type { UserMonoid } from '../ir/user_monoid.js'
-import type { PassStmt, RowDef } from '../schedule/normal.js'
-import type { Reduction } from '../schedule/reduction.js'
+import type { Reduction } from '../schedule/divided/reduction.js'
+import type { PassStmt, RowDef } from '../schedule/normalise/normal.js'
 import { type Counting, instructionsOf } from './operations.js'
 
 /** Steps in which the lanes of a warp combine what they have: five exchanges and combinations, twice in a block. */

@@ -1,6 +1,6 @@
 /** Notes of a schedule with what they cost: the price of the launch that a note is about, beside that of moving its bytes once. */
 import type { MappedKernel } from '../schedule/mapped.js'
-import { notesOf } from '../schedule/notes.js'
+import { notesOf } from '../schedule/notes/notes.js'
 import type { CostDevice } from './device.js'
 import { launchesOf, partCosts } from './kernel.js'
 import type { LaunchCost } from './launch.js'

@@ -1,7 +1,7 @@
 /** Walks of the steps that elementwise and row programs share: scalars of a row, and passes over its elements. */
 import type { Expr } from '../ir/expr.js'
 import { passStatementOf, rowStatementOf } from '../schedule/constructs/index.js'
-import { type Pass, type Step, statementsOf } from '../schedule/passes.js'
+import { type Pass, type Step, statementsOf } from '../schedule/normalise/passes.js'
 import { combining, scanning } from './combining.js'
 import type { Counted, Walk, WalkAccess } from './walk.js'
 

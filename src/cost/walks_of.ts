@@ -1,7 +1,7 @@
 /** Walks of each kind of mapped program: elements, rows, columns and totals. Blocks are those that the launchers make (src/emit, native/device). */
-import { type ColumnProgram, type DividedStep, type TotalProgram, walkOf } from '../schedule/divided_program.js'
+import { type ColumnProgram, type DividedStep, type TotalProgram, walkOf } from '../schedule/divided/divided_program.js'
+import type { Reduced } from '../schedule/divided/reduction.js'
 import { intervalIn, type MappedKernel } from '../schedule/mapped.js'
-import type { Reduced } from '../schedule/reduction.js'
 import { reducing, teamInstructions } from './combining.js'
 import { elementWalks } from './element_walks.js'
 import { countedAxis, countedLoop, iterations } from './extents.js'

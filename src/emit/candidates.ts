@@ -3,16 +3,16 @@
  * the file shares the most expensive parts of compilation: the headers, and variants that several row lengths use.
  */
 import type { Instance } from '../ir/instance.js'
-import { choiceName, elementwiseVariant, rowVariant, type ScheduleChoice } from '../schedule/choice.js'
 import { variantLines } from '../schedule/describe.js'
 import { mapKernel } from '../schedule/map.js'
 import type { MappedKernel } from '../schedule/mapped.js'
 import type { TileChoice } from '../schedule/tiles.js'
+import { choiceName, elementwiseVariant, rowVariant, type ScheduleChoice } from '../schedule/tuning/choice.js'
 import { cudaPath, emitInstance, emitTemplate, type GeneratedFiles, manifestEntry } from './generate.js'
-import { type KernelEntry, manifestSchema } from './manifest.js'
-import { registryText } from './registry.js'
-import type { TemplateInstance, TileLaunch } from './template.js'
-import type { Written } from './texts.js'
+import type { Written } from './instances.js'
+import type { TemplateInstance, TileLaunch } from './kernels/template.js'
+import { type KernelEntry, manifestSchema } from './manifest/manifest.js'
+import { registryText } from './manifest/registry.js'
 
 export interface CandidateSet {
   readonly instance: Instance

@@ -7,9 +7,9 @@ import { isTemplate, type TemplateKernel } from '../ir/template.js'
 import { type TracedText, traced } from '../ir/trace.js'
 import type { Schedule } from '../lang/plan.js'
 import { mapKernel } from '../schedule/map.js'
-import type { Tuning } from '../schedule/tuning.js'
+import type { Tuning } from '../schedule/tuning/tuning.js'
 import { emitInstance, emitTemplate } from './generate.js'
-import { templateInstances } from './template.js'
+import { templateInstances } from './kernels/template.js'
 
 /** Inputs of emission besides kernels. */
 export interface TextChoices {

@@ -9,7 +9,7 @@ import { z } from 'zod'
 import { changeFolder, compareFolder, expectApart, expectEmpty, type Ownership, type Place } from '../output.js'
 import { contentDigest, recordOwn } from '../own_text.js'
 import type { GeneratedFiles } from './generate.js'
-import { kernelEntrySchema } from './manifest.js'
+import { kernelEntrySchema } from './manifest/manifest.js'
 
 /** Record of nvcc's results for the source. It lies beside the source, is written by `heddle build --record`, and is not generated. */
 export const recordFile = 'resources.jsonl'

@@ -2,7 +2,7 @@
  * Values in a program's dimensions, for the source of an export. A form has the shape of a graph's value in the program that applies the graph, the
  * memory it takes, and the order of its axes there. Computed once, when a program is exported.
  */
-import type { LayoutForm } from '../emit/layout_forms.js'
+import type { LayoutForm } from '../emit/manifest/layout_forms.js'
 import { usageError } from '../errors.js'
 import { type DType, dtypeInfo } from '../ir/dtype.js'
 import { getOwn } from '../ir/get_own.js'

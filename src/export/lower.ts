@@ -2,7 +2,7 @@
  * Lowers a compiled program to the data that an export writes: storages and steps as the runtime flattens them, with every size an expression of the
  * open dimensions. The expressions are checked against the runtime's own flattening at several sizes; a program for which the two differ is refused.
  */
-import type { Manifest } from '../emit/manifest.js'
+import type { Manifest } from '../emit/manifest/manifest.js'
 import { HeddleError, usageError } from '../errors.js'
 import type { DType } from '../ir/dtype.js'
 import { substitute } from '../lang/program/match.js'

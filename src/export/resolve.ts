@@ -3,7 +3,7 @@
  * caller, if any.
  */
 import { findEntry, kernelSubject } from '../bench/target/subject.js'
-import type { Manifest } from '../emit/manifest.js'
+import type { Manifest } from '../emit/manifest/manifest.js'
 import { HeddleError, usageError } from '../errors.js'
 import type { DType } from '../ir/dtype.js'
 import type { Graph } from '../ir/graph.js'

@@ -2,7 +2,7 @@
  * Steps of a flattened program as expressions of dimensions. A step is found in its graph by its label, and the numbers that its kernel or matmul
  * takes are derived from the shapes there.
  */
-import type { Manifest } from '../emit/manifest.js'
+import type { Manifest } from '../emit/manifest/manifest.js'
 import { usageError } from '../errors.js'
 import type { DType } from '../ir/dtype.js'
 import type { NodeOf } from '../ir/graph.js'

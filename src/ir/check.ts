@@ -1,6 +1,6 @@
 /**
  * The rules of expressions: every name is bound before it is read, and read as its own kind; every node has the type that follows from
- * its operands. The verifiers of kernels (src/ir/verify.ts) and of schedules (src/schedule/verify.ts) are built from these checks.
+ * its operands. The verifiers of kernels (src/ir/verify.ts) and of schedules (src/schedule/verify/verify.ts) are built from these checks.
  */
 import type { Check, Defined } from './constructs/construct.js'
 import { type DType, dtypeInfo, type ScalarType } from './dtype.js'

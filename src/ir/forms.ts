@@ -1,6 +1,6 @@
 /**
  * Fast forms of float operations: approximate instructions of a GPU that take a fraction of the exact form's time. The documented error
- * of each decides where a schedule may choose it (src/schedule/forms.ts), and widens the tolerance of a check (src/ir/facts/error.ts).
+ * of each decides where a schedule may choose it (src/schedule/normalise/forms.ts), and widens the tolerance of a check (src/ir/facts/error.ts).
  *
  * Errors are those of NVIDIA's PTX ISA (instructions `.approx` and `div.full`) and of `__expf` in the CUDA C++ Programming Guide. A rounding is
  * 2^-24 of the result, and two of them are an ulp.

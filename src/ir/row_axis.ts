@@ -1,6 +1,6 @@
 /**
  * Extents of row axes. Most span one dimension. The axis of horizontally fused ops spans one dimension of each, concatenated; an axis merged from
- * several (src/schedule/merge_axes.ts) spans their product.
+ * several (src/schedule/normalise/merge_axes.ts) spans their product.
  */
 import { call, dim as dimOf } from './build.js'
 import type { Expr } from './expr.js'

@@ -3,7 +3,7 @@
  * to the range of their type, and 8-bit floats to their largest number. The same as native/device/convert.cuh. Other floats are not
  * rounded: the tolerance of results includes the loss of storing them in fewer bits. A body's stores express the conversion in the IR, so
  * that a fused kernel which never stores the value still computes what the separate ops compute. Source that stores omits it again
- * (src/emit/stored.ts). Loads of types wider than int32 yield the nearest int32.
+ * (src/emit/print/rounding.ts). Loads of types wider than int32 yield the nearest int32.
  */
 import { call, f32, i32 } from './build.js'
 import { type DType, dtypeInfo } from './dtype.js'

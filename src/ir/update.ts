@@ -3,7 +3,7 @@
  * defines every element, as any body does; the kernel that runs replaces elements in the input's memory and leaves the others alone.
  * If the condition selects one position of an axis, the kernel does not run over that axis. Under any other condition it tests every
  * element and stores where the condition holds; scheduling narrows this to an interval of positions if it finds one
- * (src/schedule/interval.ts). A kernel that computes every element by itself may replace all of them, and read the replaced elements:
+ * (src/schedule/divided/update_range.ts). A kernel that computes every element by itself may replace all of them, and read the replaced elements:
  * weights and moments of an optimiser (src/ir/update_whole.ts). Derived when an op or a group is read, to refuse unsupported updates,
  * and again when a kernel is scheduled.
  */

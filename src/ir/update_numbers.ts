@@ -1,6 +1,6 @@
 /**
  * In-place updates of one number per row, besides the row's elements: the scale of a row of codes. All threads of the row need the old
- * number, and one of them stores the new one. It is therefore read first, and replaced after a barrier (`waits` of src/schedule/normal.ts).
+ * number, and one of them stores the new one. It is therefore read first, and replaced after a barrier (`waits` of src/schedule/normalise/normal.ts).
  */
 import { local } from './build.js'
 import type { Expr } from './expr.js'

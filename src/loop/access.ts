@@ -5,9 +5,9 @@
 import { i32 } from '../ir/build.js'
 import type { Expr } from '../ir/expr.js'
 import type { TensorParam } from '../ir/kernel.js'
-import { offsetOf } from '../schedule/access.js'
-import { type Pass, statementsOf } from '../schedule/passes.js'
-import { contains, dropZeros, isZero, substituteIndex } from '../schedule/rewrite.js'
+import { offsetOf } from '../schedule/access/access.js'
+import { type Pass, statementsOf } from '../schedule/normalise/passes.js'
+import { contains, dropZeros, isZero, substituteIndex } from '../schedule/normalise/rewrite.js'
 import type { Access } from './ir.js'
 
 /** Tensors that accesses name, and the extents fixed at compile time. */

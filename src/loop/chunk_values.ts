@@ -1,15 +1,15 @@
 /**
- * Values shared by the elements of a chunk: places expressed by the chunk's first element (src/schedule/aligned.ts), and values that are the same
+ * Values shared by the elements of a chunk: places expressed by the chunk's first element (src/schedule/normalise/aligned.ts), and values that are the same
  * for all elements. The latter, such as a scale of their group or the word they are packed in, are computed once per chunk. Runs when a pass is
  * emitted.
  */
 import { local } from '../ir/build.js'
 import type { Expr } from '../ir/expr.js'
 import { hashOf } from '../ir/expr_hash.js'
-import { type AlignedChunk, inAlignedChunk, isOfChunk } from '../schedule/aligned.js'
 import { passStatementOf } from '../schedule/constructs/index.js'
-import { mapRow, type Pass, type PassRow } from '../schedule/passes.js'
-import { contains, rewritePaths, usesIndex } from '../schedule/rewrite.js'
+import { type AlignedChunk, inAlignedChunk, isOfChunk } from '../schedule/normalise/aligned.js'
+import { mapRow, type Pass, type PassRow } from '../schedule/normalise/passes.js'
+import { contains, rewritePaths, usesIndex } from '../schedule/normalise/rewrite.js'
 import { faults } from './faults.js'
 import type { Let } from './ir.js'
 

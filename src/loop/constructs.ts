@@ -1,6 +1,6 @@
 /** Lowers the statements of a pass: the nodes before the loop, around the elements of a chunk, at each element, and after the loop. */
 import { passStatementOf } from '../schedule/constructs/index.js'
-import type { LoopStore, Merged, PassStmt, Reduction, SharedRow } from '../schedule/normal.js'
+import type { LoopStore, Merged, PassStmt, Reduction, SharedRow } from '../schedule/normalise/normal.js'
 import { faults } from './faults.js'
 import type { Accumulator, Combine, Loop, Search } from './ir.js'
 import { type State, withStart } from './state.js'

@@ -1,8 +1,8 @@
 /** Detects expressions that need a mask: those that may fault for elements beyond a row, or where the condition of a store does not hold. */
 import type { Expr } from '../ir/expr.js'
-import { type Pass, passValues, statementsOf } from '../schedule/passes.js'
-import { contains } from '../schedule/rewrite.js'
-import { mayDivideByZero } from '../schedule/simplify.js'
+import { type Pass, passValues, statementsOf } from '../schedule/normalise/passes.js'
+import { contains } from '../schedule/normalise/rewrite.js'
+import { mayDivideByZero } from '../schedule/normalise/simplify.js'
 
 /** True if an evaluation that the body would not make could read out of bounds (of `shared` rows too) or divide by zero. */
 export const faults = (e: Expr, shared: ReadonlySet<string> = new Set()): boolean =>

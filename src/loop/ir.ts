@@ -11,7 +11,7 @@ import type { Expr, ExprOf } from '../ir/expr.js'
 import type { StmtOf } from '../ir/kernel.js'
 import type { UserMonoid } from '../ir/user_monoid.js'
 import type { UserRecurrence } from '../ir/user_recurrence.js'
-import type { Loop as Counted, FoldedState, PassStmt, SharedRow, Threshold } from '../schedule/normal.js'
+import type { Loop as Counted, FoldedState, PassStmt, SharedRow, Threshold } from '../schedule/normalise/normal.js'
 
 /**
  * Way in which threads share the chunks of a row: all at once, kept in registers; one after the other; a single chunk per thread; a chunk of columns

@@ -1,6 +1,6 @@
 /** First step of the loop IR: lowers the steps of a row. Constructs that run once per row are single nodes; a pass is a loop (lower_pass.ts). */
-import type { RowStmt } from '../schedule/normal.js'
-import type { Step } from '../schedule/passes.js'
+import type { RowStmt } from '../schedule/normalise/normal.js'
+import type { Step } from '../schedule/normalise/passes.js'
 import { chunkAccesses } from './access.js'
 import type { Loop } from './ir.js'
 import { lowerPass } from './lower_pass.js'

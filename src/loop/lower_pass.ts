@@ -2,8 +2,8 @@
  * Lowers a pass to a loop over the chunks of its row: loads, values of the chunk, one loop over the elements per stage (stages.ts), and what leaves
  * the chunk. Rows that are kept in registers are loaded before the loop.
  */
-import { startsOf } from '../schedule/normal.js'
-import type { Pass, PassRow } from '../schedule/passes.js'
+import { startsOf } from '../schedule/normalise/normal.js'
+import type { Pass, PassRow } from '../schedule/normalise/passes.js'
 import { ofChunks } from './chunk_values.js'
 import { type LoweredStmt, lowerStmt, publishedBy } from './constructs.js'
 import { mayFault } from './faults.js'

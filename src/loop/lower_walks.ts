@@ -14,9 +14,9 @@ import {
   type DividedStep,
   passesOf,
   walkOf,
-} from '../schedule/divided_program.js'
-import type { Loop as Counted } from '../schedule/normal.js'
-import { resultsOf } from '../schedule/reduction.js'
+} from '../schedule/divided/divided_program.js'
+import { resultsOf } from '../schedule/divided/reduction.js'
+import type { Loop as Counted } from '../schedule/normalise/normal.js'
 import type { Access, Accumulator, Announce, Copy, DividedLoop, Loop } from './ir.js'
 
 /** A program being lowered. */

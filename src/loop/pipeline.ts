@@ -1,6 +1,6 @@
 /** The passes of the loop IR, in order. `heddle inspect --passes` shows what each of them makes. */
-import type { DividedProgram } from '../schedule/divided_program.js'
-import type { Step } from '../schedule/passes.js'
+import type { DividedProgram } from '../schedule/divided/divided_program.js'
+import type { Step } from '../schedule/normalise/passes.js'
 import { type Access, eachLoop, type Loop } from './ir.js'
 import { lowerSteps } from './lower.js'
 import { lowerWalks } from './lower_walks.js'

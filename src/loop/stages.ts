@@ -6,8 +6,8 @@
 import type { Expr } from '../ir/expr.js'
 import { visit } from '../ir/walk.js'
 import { passStatementOf } from '../schedule/constructs/index.js'
-import { rowExprs } from '../schedule/normal.js'
-import { type Pass, type PassRow, passValues } from '../schedule/passes.js'
+import { rowExprs } from '../schedule/normalise/normal.js'
+import { type Pass, type PassRow, passValues } from '../schedule/normalise/passes.js'
 
 export type ScannedRow = PassRow & { readonly kind: 'scanned' }
 

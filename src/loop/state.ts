@@ -1,5 +1,5 @@
 /** State of lowering: the frame of a row, and what the steps so far have declared. */
-import { sameExpr } from '../schedule/rewrite.js'
+import { sameExpr } from '../schedule/normalise/rewrite.js'
 import { isOneRun, type Place, startOf, type Tensors } from './access.js'
 import type { Access, Offset, Walk } from './ir.js'
 

@@ -3,7 +3,7 @@
  * when specs are compiled, and the kernels that programs need between graphs are known.
  */
 
-import type { PlannedGraphs } from '../emit/graphs.js'
+import type { PlannedGraphs } from '../emit/manifest/graphs.js'
 import { concerning, HeddleError } from '../errors.js'
 import type { Graph } from '../ir/graph.js'
 import type { Program } from '../ir/program.js'

@@ -3,7 +3,7 @@
  * dimensions, so that binding it to sizes compiles nothing. Values are identified by their names, which only describe them and are never parsed.
  */
 import { z } from 'zod'
-import { graphSchema } from '../emit/graphs.js'
+import { graphSchema } from '../emit/manifest/graphs.js'
 import { dtypes } from '../ir/dtype.js'
 import type { Graph, GraphValue, ScaleForm } from '../ir/graph.js'
 import type { DTypeRef } from '../ir/kernel.js'

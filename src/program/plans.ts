@@ -3,7 +3,7 @@
  * stay the same, but other nodes compute them. Programs are built from the rewritten graphs.
  */
 
-import type { PlannedGraphs } from '../emit/graphs.js'
+import type { PlannedGraphs } from '../emit/manifest/graphs.js'
 import { usageError } from '../errors.js'
 import type { Graph } from '../ir/graph.js'
 

@@ -2,7 +2,7 @@
  * Binds a graph node to the kernel instance that runs it: looks the instance up by its storage types and puts buffers,
  * extents and attributes into the order its launcher expects. Runs once per node when a program is built.
  */
-import type { KernelEntry, Manifest } from '../emit/manifest.js'
+import type { KernelEntry, Manifest } from '../emit/manifest/manifest.js'
 import { environmentError, usageError } from '../errors.js'
 import type { DType } from '../ir/dtype.js'
 import { fixedByFacts } from '../ir/facts/solve.js'

@@ -4,7 +4,7 @@
  * counts as several launches. An int8 plan changes the computed values. It is the default only of models made for it: those with weights stored as
  * int8 and activations to be quantised at run time.
  */
-import type { Manifest } from '../emit/manifest.js'
+import type { Manifest } from '../emit/manifest/manifest.js'
 import type { DType } from '../ir/dtype.js'
 import { getOwn } from '../ir/get_own.js'
 import { computesInt8, type Graph } from '../ir/graph.js'

@@ -4,7 +4,7 @@
  */
 import { availableParallelism } from 'node:os'
 import pLimit, { type LimitFunction } from 'p-limit'
-import type { KernelEntry } from '../emit/manifest.js'
+import type { KernelEntry } from '../emit/manifest/manifest.js'
 import { environmentError } from '../errors.js'
 import {
   architectureOn,

@@ -4,7 +4,7 @@
  * launched from it.
  */
 import { existsSync } from 'node:fs'
-import type { KernelEntry, Manifest } from '../emit/manifest.js'
+import type { KernelEntry, Manifest } from '../emit/manifest/manifest.js'
 import { environmentError } from '../errors.js'
 import type { NativeDevice, NativeKernelInfo, NativeLibrary } from './native.js'
 

@@ -4,7 +4,7 @@
  */
 import { existsSync, realpathSync } from 'node:fs'
 import { isAbsolute, relative, sep } from 'node:path'
-import type { Manifest } from '../emit/manifest.js'
+import type { Manifest } from '../emit/manifest/manifest.js'
 import {
   type BuildProgress,
   ensureNative,

@@ -2,7 +2,7 @@
  * Storage types for which a plan has kernels: a plan may be generated for fewer of them than its graph declares. Loading refuses a model in
  * any other type before its weights are uploaded.
  */
-import type { Manifest } from '../emit/manifest.js'
+import type { Manifest } from '../emit/manifest/manifest.js'
 import { usageError } from '../errors.js'
 import type { DType } from '../ir/dtype.js'
 import { instanceKey, resolveDType } from '../ir/instance.js'

@@ -4,7 +4,7 @@
  * breaks this contract is refused here. Programs of a device run one after the other, each awaited, so the steps of other programs do not
  * count. The addon finds the other inputs that a launch may prefetch in the same way.
  */
-import type { Manifest } from '../emit/manifest.js'
+import type { Manifest } from '../emit/manifest/manifest.js'
 import { usageError } from '../errors.js'
 import type { NativeSlice } from './native.js'
 import type { StorageId } from './program_memory.js'

@@ -1,5 +1,5 @@
 /** Lowers one node to steps: ops to kernels with their arguments in the launcher's order, matmuls to strided matmuls. */
-import type { KernelEntry, Manifest } from '../emit/manifest.js'
+import type { KernelEntry, Manifest } from '../emit/manifest/manifest.js'
 import { usageError } from '../errors.js'
 import { type DType, dtypeInfo, isFloat8 } from '../ir/dtype.js'
 import type { Graph, NodeOf, ValueId } from '../ir/graph.js'

@@ -1,5 +1,5 @@
 /** A session: state shared by all programs of one model on a device, above all its weights, uploaded once. */
-import type { Manifest } from '../emit/manifest.js'
+import type { Manifest } from '../emit/manifest/manifest.js'
 import type { DType } from '../ir/dtype.js'
 import { architectureOf } from './device.js'
 import type { Layouts } from './layouts.js'

@@ -3,7 +3,7 @@
  * device and the library version they were measured with. Other devices and versions use the default, which a note reports.
  */
 import { dtypes } from '../ir/dtype.js'
-import type { TunedMatmul } from '../schedule/library_tuning.js'
+import type { TunedMatmul } from '../schedule/tuning/library.js'
 import type { NativeDeviceInfo, NativeMatmul } from './native.js'
 import { arenaAlignment } from './planner.js'
 

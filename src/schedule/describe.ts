@@ -2,7 +2,8 @@
 import { printExpr, printStmt } from '../ir/print.js'
 import { printAxis } from '../ir/row_axis.js'
 import { passStatementOf, rowStatementOf } from './constructs/index.js'
-import type { DividedProgram } from './divided_program.js'
+import type { DividedProgram } from './divided/divided_program.js'
+import { printReduced } from './divided/reduction.js'
 import {
   type ElementwiseProgram,
   type InRows,
@@ -13,8 +14,7 @@ import {
   type Team,
   type Variant,
 } from './mapped.js'
-import type { Pass, PassRow, Step } from './passes.js'
-import { printReduced } from './reduction.js'
+import type { Pass, PassRow, Step } from './normalise/passes.js'
 
 interface VariantLine {
   readonly name: string

@@ -2,10 +2,10 @@
 import type { Expr } from '../ir/expr.js'
 import type { Instance } from '../ir/instance.js'
 import type { RowAxis } from '../ir/kernel.js'
-import type { DividedProgram } from './divided_program.js'
-import type { Interval } from './interval.js'
-import type { Step } from './passes.js'
-import type { Staging } from './stage.js'
+import type { Staging } from './access/staged_loads.js'
+import type { DividedProgram } from './divided/divided_program.js'
+import type { Interval } from './divided/update_range.js'
+import type { Step } from './normalise/passes.js'
 
 /** The threads that compute one row together. */
 export type Team =
@@ -63,7 +63,7 @@ export interface ElementwiseProgram {
   readonly staging?: Staging
 }
 
-/** Steps for chunks in which no piece ends (src/schedule/pieces.ts). */
+/** Steps for chunks in which no piece ends (src/schedule/access/segments.ts). */
 export interface PieceSteps {
   /** Index variable of the chunk's first element. */
   readonly index: string

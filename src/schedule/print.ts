@@ -1,8 +1,8 @@
 /** Prints the steps of a schedule for people: statements that run once per row, and each loop over elements with its statements. */
 import type { Expr } from '../ir/expr.js'
 import { printExpr } from '../ir/print.js'
-import type { Loop } from './normal.js'
-import type { Step } from './passes.js'
+import type { Loop } from './normalise/normal.js'
+import type { Step } from './normalise/passes.js'
 
 const isExpr = (value: unknown): value is Expr =>
   typeof value === 'object' && value !== null && 'kind' in value && 'type' in value && !('loop' in value)

@@ -10,11 +10,11 @@ import { dtypeInfo } from '../ir/dtype.js'
 import type { Expr } from '../ir/expr.js'
 import { type Instance, resolveDType } from '../ir/instance.js'
 import { passStatementOf, rowStatementOf } from './constructs/index.js'
-import { carries, foldVariants } from './fold_variants.js'
 import type { Team, Variant } from './mapped.js'
-import type { NormalKernel } from './normal.js'
-import type { Step } from './passes.js'
-import { contains } from './rewrite.js'
+import type { NormalKernel } from './normalise/normal.js'
+import type { Step } from './normalise/passes.js'
+import { contains } from './normalise/rewrite.js'
+import { carries, foldVariants } from './rows/recurrence_variants.js'
 
 /** A vector access is one 16-byte instruction. More than 8 elements per chunk cost registers and gain nothing. */
 const packBytes = 16
@@ -183,7 +183,7 @@ function groupVariants(kept: readonly Step[], vec: number): Variant[] {
 }
 
 /**
- * Bytes per element of rows that a lane holds whole: rows for later passes, and rows that are loaded before their pass (src/emit/loads.ts). Bytes
+ * Bytes per element of rows that a lane holds whole: rows for later passes, and rows that are loaded before their pass (src/loop/passes/place_loads.ts). Bytes
  * per element of those that are the same for every row, of which it holds a chunk.
  */
 function heldRows(steps: readonly Step[]): { readonly bytes: number; readonly weights: number } {

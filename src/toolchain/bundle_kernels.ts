@@ -4,8 +4,8 @@
  */
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import type { Manifest } from '../emit/manifest.js'
-import { registryText } from '../emit/registry.js'
+import type { Manifest } from '../emit/manifest/manifest.js'
+import { registryText } from '../emit/manifest/registry.js'
 import { environmentError } from '../errors.js'
 import { contentDigest, recordOwn } from '../own_text.js'
 import type { PlacedKernel } from './demand.js'

@@ -5,9 +5,9 @@
 import { existsSync } from 'node:fs'
 import { readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type KernelEntry, type Manifest, parseManifest } from '../emit/manifest.js'
+import { type KernelEntry, type Manifest, parseManifest } from '../emit/manifest/manifest.js'
 import { usageError } from '../errors.js'
-import { mergeMatmuls } from '../schedule/library_tuning.js'
+import { mergeMatmuls } from '../schedule/tuning/library.js'
 import { installation } from './installation.js'
 import { expectTrusted } from './own_source.js'
 

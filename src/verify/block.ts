@@ -2,7 +2,7 @@
  * The memory of one case: its buffers in one block with guard bands between them. Inputs hold their values, outputs and the padding of
  * layouts are poisoned, and an output that updates an input is that input's buffer.
  */
-import type { KernelEntry } from '../emit/manifest.js'
+import type { KernelEntry } from '../emit/manifest/manifest.js'
 import { type DType, dtypeInfo } from '../ir/dtype.js'
 import type { HostTensor } from '../ir/evaluate.js'
 import { decode } from '../runtime/buffer.js'

@@ -2,7 +2,7 @@
  * The shapes, alignments and values that every kernel instance is run with. Generated from the manifest alone, so a new op is
  * covered as soon as it is compiled. A case is named by its parameters; its name seeds its values.
  */
-import type { KernelEntry } from '../emit/manifest.js'
+import type { KernelEntry } from '../emit/manifest/manifest.js'
 import { dtypeInfo } from '../ir/dtype.js'
 import type { HostTensor } from '../ir/evaluate.js'
 import { roundTo } from '../runtime/numbers.js'

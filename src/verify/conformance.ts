@@ -5,7 +5,7 @@
  * it starts from the input, and elements that are not replaced must stay equal to the last bit.
  */
 import { setImmediate } from 'node:timers/promises'
-import type { KernelEntry } from '../emit/manifest.js'
+import type { KernelEntry } from '../emit/manifest/manifest.js'
 import { type DType, isFloat8 } from '../ir/dtype.js'
 import { storedNumber } from '../ir/store.js'
 import type { Layouts } from '../runtime/layouts.js'

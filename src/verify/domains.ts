@@ -1,5 +1,5 @@
 /** Draws the elements of an input by its domain: indices, lengths, flags, positions of packed rows, and floats within bounds. */
-import type { KernelEntry } from '../emit/manifest.js'
+import type { KernelEntry } from '../emit/manifest/manifest.js'
 import { dtypeInfo } from '../ir/dtype.js'
 import { type Count, type Domain, evaluateCount, type Packed } from '../ir/facts/facts.js'
 import type { DrawRequest } from './op_rule.js'

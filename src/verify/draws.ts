@@ -4,7 +4,7 @@
  */
 import { sampleStep, sampleTopStep } from '../../specs/graphs/sampling.js'
 import { layouts } from '../../specs/index.js'
-import type { Manifest } from '../emit/manifest.js'
+import type { Manifest } from '../emit/manifest/manifest.js'
 import { beamParts } from '../models/decoding/beam_search.js'
 import { candidatesOf } from '../models/decoding/generation_options.js'
 import { decode, encode } from '../runtime/buffer.js'

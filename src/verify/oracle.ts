@@ -2,7 +2,7 @@
  * Expected results of a kernel in a case: those of its op's body, run by Node, or for a fused kernel, which has no body, those of its
  * interpreted IR.
  */
-import type { KernelEntry } from '../emit/manifest.js'
+import type { KernelEntry } from '../emit/manifest/manifest.js'
 import { usageError } from '../errors.js'
 import type { PlannedKernel } from '../fuse/planned_kernel.js'
 import { evaluateKernel, type HostTensor } from '../ir/evaluate.js'

@@ -4,7 +4,7 @@
  */
 import { join } from 'node:path'
 import type { FloatType } from '../checkpoint/convert.js'
-import type { Manifest } from '../emit/manifest.js'
+import type { Manifest } from '../emit/manifest/manifest.js'
 import { type Graph, isQuantised } from '../ir/graph.js'
 import { largestWeights, openCalibration, readCheckpoint } from '../models/encoder/calibration.js'
 import { type Encoder, loadEncoder } from '../models/encoder/encoder_pipeline.js'

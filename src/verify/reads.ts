@@ -1,5 +1,5 @@
 /** Explains reads of a body outside of a tensor, on data drawn by its facts. Runs while cases are prepared. */
-import type { KernelEntry } from '../emit/manifest.js'
+import type { KernelEntry } from '../emit/manifest/manifest.js'
 import { findingError, HeddleError } from '../errors.js'
 
 /**

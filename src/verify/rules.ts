@@ -2,7 +2,7 @@
  * Derives the rule of a kernel from its facts: the sizes and values it is tested on, and the judgement of its results. Nothing here depends on
  * a kernel's name: facts are stated on ops, inferred from bodies and composed by plans (src/ir/facts), and come with the manifest.
  */
-import type { KernelEntry } from '../emit/manifest.js'
+import type { KernelEntry } from '../emit/manifest/manifest.js'
 import { usageError } from '../errors.js'
 import { type DType, dtypeInfo } from '../ir/dtype.js'
 import { evaluateCount } from '../ir/facts/facts.js'

@@ -1,5 +1,5 @@
 /** Extents of a kernel's dimensions by its facts: the derived dimensions, and their values. */
-import type { KernelEntry } from '../emit/manifest.js'
+import type { KernelEntry } from '../emit/manifest/manifest.js'
 import { type Count, evaluateCount, namesOf } from '../ir/facts/facts.js'
 import { at, type Extents, longestRagged, raggedRows } from './ragged.js'
 

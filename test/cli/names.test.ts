@@ -3,7 +3,7 @@ import { expect, it } from 'vitest'
 import { findEntry } from '../../src/bench/target/subject.js'
 import { describeTarget } from '../../src/bench/target/text.js'
 import { describePlans, listText } from '../../src/cli/plan_text.js'
-import type { KernelEntry } from '../../src/emit/manifest.js'
+import type { KernelEntry } from '../../src/emit/manifest/manifest.js'
 import type { DType } from '../../src/ir/dtype.js'
 import { heddle } from './host.js'
 

@@ -7,8 +7,8 @@ import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, write
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
-import { manifestSchema } from '../../src/emit/manifest.js'
-import { registryText } from '../../src/emit/registry.js'
+import { manifestSchema } from '../../src/emit/manifest/manifest.js'
+import { registryText } from '../../src/emit/manifest/registry.js'
 import { canonicalJson, hashTree, sha256 } from '../../src/toolchain/hash.js'
 import { heddle, punctuationModel, repository } from './host.js'
 

@@ -1,7 +1,7 @@
 /** Checks kernels of the manifest against their definition: for ops, bodies that run, and for fused kernels, IR that is interpreted. */
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { readManifest } from '../../src/cli/pipeline.js'
-import type { KernelEntry } from '../../src/emit/manifest.js'
+import type { KernelEntry } from '../../src/emit/manifest/manifest.js'
 import { casesOf, checkedElements } from '../../src/verify/cases.js'
 import { runCase } from '../../src/verify/conformance.js'
 import { instancesInTurn, isTurnOf } from '../turns.js'

@@ -1,7 +1,7 @@
 /** Reductions across rows by monoids of authors, on the simt device against the IR's own evaluation. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Kernel } from '../../src/ir/kernel.js'
-import { columnsOf } from '../../src/schedule/columns.js'
+import { columnsOf } from '../../src/schedule/divided/column_reductions.js'
 import { read } from '../frontend/refuse.js'
 import { check, type Host, openKernels } from './host.js'
 

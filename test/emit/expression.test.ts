@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { expressionText, offsetText, type Scope, wideText } from '../../src/emit/expression.js'
-import { createNames } from '../../src/emit/names.js'
+import { expressionText, offsetText, type Scope, wideText } from '../../src/emit/print/expression.js'
+import { createNames } from '../../src/emit/print/names.js'
 import { call, dim, f32, i32, index, local } from '../../src/ir/build.js'
 import type { Expr } from '../../src/ir/expr.js'
 import type { Kernel } from '../../src/ir/kernel.js'

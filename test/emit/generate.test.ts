@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import { generate, generateInstances } from '../../src/emit/generate.js'
-import { type Manifest, manifestSchema } from '../../src/emit/manifest.js'
+import { type Manifest, manifestSchema } from '../../src/emit/manifest/manifest.js'
 import { call, i32 } from '../../src/ir/build.js'
 import type { Stmt } from '../../src/ir/kernel.js'
 import * as fixtures from '../schedule/fixtures.js'

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { jsonText } from '../../src/emit/json.js'
+import { jsonText } from '../../src/emit/manifest/json.js'
 
 describe('jsonText', () => {
   it('equals JSON.stringify', () => {

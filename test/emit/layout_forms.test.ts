@@ -1,6 +1,6 @@
 /** Layouts as element counts: forms of sizes and strides, and layouts without any. */
 import { describe, expect, it } from 'vitest'
-import { layoutForms } from '../../src/emit/layout_forms.js'
+import { layoutForms } from '../../src/emit/manifest/layout_forms.js'
 import { call, dim, i32, index } from '../../src/ir/build.js'
 import type { Expr } from '../../src/ir/expr.js'
 import { evaluateCount } from '../../src/ir/facts/facts.js'

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { literalText } from '../../src/emit/literal.js'
+import { literalText } from '../../src/emit/print/literal.js'
 
 const f32 = (value: number): string => literalText({ kind: 'const', type: 'f32', value })
 const i32 = (value: number): string => literalText({ kind: 'const', type: 'i32', value })

@@ -1,13 +1,13 @@
 /** Conditions under which attention moves whole rows: their stride, and alignment to multiples of a chunk. */
 import { describe, expect, it } from 'vitest'
-import type { Scope } from '../../src/emit/expression.js'
-import { createNames } from '../../src/emit/names.js'
-import { alignedText, isTogether, stepOf } from '../../src/emit/row_access.js'
-import { notingScope } from '../../src/emit/slots.js'
+import { alignedText, isTogether, stepOf } from '../../src/emit/attention/row_access.js'
+import { notingScope } from '../../src/emit/attention/slots.js'
+import type { Scope } from '../../src/emit/print/expression.js'
+import { createNames } from '../../src/emit/print/names.js'
 import { call, dim, i32 } from '../../src/ir/build.js'
 import { emptyEnv, evaluateExpr } from '../../src/ir/evaluate.js'
 import type { Expr } from '../../src/ir/expr.js'
-import { offsetOf } from '../../src/schedule/access.js'
+import { offsetOf } from '../../src/schedule/access/access.js'
 import { add, attentionKernel, b, h, i, input, j, loadInt, mul, sub } from './attention_subject.js'
 
 const tensors = [input('x', 'b s h d'), input('starts', 'b', 'i32')]

@@ -1,9 +1,9 @@
 /** Concatenated rows: the same elements, read in sequence wherever all elements of a chunk give a comparison the same result. */
 import { describe, expect, it } from 'vitest'
-import { elementStatements } from '../../src/emit/computed_row.js'
-import { createNames } from '../../src/emit/names.js'
-import { alternatives, inPieces } from '../../src/emit/row_pieces.js'
-import { notingScope } from '../../src/emit/slots.js'
+import { elementStatements } from '../../src/emit/attention/computed_row.js'
+import { alternatives, inPieces } from '../../src/emit/attention/row_segments.js'
+import { notingScope } from '../../src/emit/attention/slots.js'
+import { createNames } from '../../src/emit/print/names.js'
 import { call, dim, i32, index } from '../../src/ir/build.js'
 import { emptyEnv, evaluateExpr } from '../../src/ir/evaluate.js'
 import type { Expr, ExprOf } from '../../src/ir/expr.js'

@@ -1,6 +1,6 @@
 /** Sources include the header of powers and bits if they, or their main loops, call one of its functions, and no other source does. */
 import { describe, expect, it } from 'vitest'
-import { scalarHeaders } from '../../src/emit/scalar_headers.js'
+import { scalarHeaders } from '../../src/emit/print/scalar_headers.js'
 import { call } from '../../src/ir/build.js'
 import { read } from '../frontend/refuse.js'
 import * as fixtures from '../schedule/fixtures.js'

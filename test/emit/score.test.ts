@@ -1,10 +1,10 @@
 /** Scores of attention as kernels compute them: the same numbers, recognised as multiples of the matmul only if they are. */
 import { describe, expect, it } from 'vitest'
-import { factorOf, withoutDivisions, withPlacesAsFloats, withShifts } from '../../src/emit/score.js'
+import { factorOf, withoutDivisions, withPlacesAsFloats, withShifts } from '../../src/emit/attention/score.js'
 import { call, f32, i32, local, toFloat } from '../../src/ir/build.js'
 import { emptyEnv, evaluateExpr } from '../../src/ir/evaluate.js'
 import type { Expr } from '../../src/ir/expr.js'
-import { contains } from '../../src/schedule/rewrite.js'
+import { contains } from '../../src/schedule/normalise/rewrite.js'
 import { add, distance, i, j, load, mul, raw, sub } from './attention_subject.js'
 
 const attr = (name: string): Expr => ({ kind: 'attr', type: 'f32', name })

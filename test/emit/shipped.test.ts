@@ -1,8 +1,8 @@
 /** The manifest that ships is known by its digest and not read by its schema; any other is. */
 import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { parseManifest } from '../../src/emit/manifest.js'
-import { shippedManifest } from '../../src/emit/shipped.js'
+import { parseManifest } from '../../src/emit/manifest/manifest.js'
+import { shippedManifest } from '../../src/emit/manifest/shipped.js'
 
 /** Text that the schema refuses, which shows that the schema was applied. */
 const text = JSON.stringify({ version: 1, kernels: 'none' })

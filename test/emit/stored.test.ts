@@ -1,7 +1,7 @@
 /** Operations that a store to int8 performs itself are removed before it, and no others. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { beforeStore } from '../../src/emit/stored.js'
+import { beforeStore } from '../../src/emit/print/rounding.js'
 import { call, f32, local } from '../../src/ir/build.js'
 import { emptyEnv, evaluateExpr } from '../../src/ir/evaluate.js'
 import type { Expr } from '../../src/ir/expr.js'

@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest'
 import { generateCandidates } from '../../src/emit/candidates.js'
 import { generateInstances } from '../../src/emit/generate.js'
 import type { Kernel } from '../../src/ir/kernel.js'
-import type { ScheduleChoice } from '../../src/schedule/choice.js'
-import type { TuningEntry } from '../../src/schedule/tuning.js'
+import type { ScheduleChoice } from '../../src/schedule/tuning/choice.js'
+import type { TuningEntry } from '../../src/schedule/tuning/tuning.js'
 import * as fixtures from '../schedule/fixtures.js'
 
 const warp = (vec: number, chunks: number): ScheduleChoice => ({

@@ -1,6 +1,6 @@
 /** Many kernels in few translation units, so that a test of hundreds compiles headers a few times and not hundreds of times. */
 import type { GeneratedFiles } from '../../src/emit/generate.js'
-import { manifestSchema } from '../../src/emit/manifest.js'
+import { manifestSchema } from '../../src/emit/manifest/manifest.js'
 
 /** The same files with `count` kernel files: each kernel's source in its own namespace, preceded by headers. */
 export function inUnits(files: GeneratedFiles, count: number): GeneratedFiles {

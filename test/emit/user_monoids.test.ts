@@ -1,9 +1,9 @@
 /** Structs of monoids and recurrences of authors: one for all uses of a declaration, and one for each declaration that computes something else. */
 import { expect, it } from 'vitest'
-import { structTexts } from '../../src/emit/user_monoid.js'
-import { ownsOf, userMonoidName } from '../../src/emit/user_monoids.js'
+import { structTexts } from '../../src/emit/print/user_monoid.js'
+import { ownsOf, userMonoidName } from '../../src/emit/print/user_monoids.js'
 import type { Kernel } from '../../src/ir/kernel.js'
-import { columnsOf } from '../../src/schedule/columns.js'
+import { columnsOf } from '../../src/schedule/divided/column_reductions.js'
 import { read } from '../frontend/refuse.js'
 
 const subject = (module: string, statements: string, result: string): Kernel => {

@@ -1,7 +1,7 @@
 /** Rounding and saturation of stores to 8-bit integers are written into the IR once, unless the body already has them. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { beforeStore } from '../../src/emit/stored.js'
+import { beforeStore } from '../../src/emit/print/rounding.js'
 import { deriveKernel } from '../../src/fuse/rows/derive.js'
 import { call, f32, i32, local } from '../../src/ir/build.js'
 import { emptyEnv, evaluateExpr } from '../../src/ir/evaluate.js'

@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { decoderLayers } from '../../specs/graphs/decoder_layer.js'
 import { readManifest } from '../../src/cli/pipeline.js'
-import type { Manifest } from '../../src/emit/manifest.js'
+import type { Manifest } from '../../src/emit/manifest/manifest.js'
 import { evaluateExtent } from '../../src/ir/shape.js'
 import { decode, encode } from '../../src/runtime/buffer.js'
 import { encodeNumbers } from '../../src/runtime/numbers.js'

@@ -53,7 +53,7 @@ export const derivationFaults: readonly PlantedFault[] = [
   {
     id: 'interval-end',
     kind,
-    file: 'src/schedule/interval.ts',
+    file: 'src/schedule/divided/update_range.ts',
     find: "compared === 'gt' || compared === 'le' ?",
     replacement: "compared === 'gt' || compared === 'lt' ?",
     wrong: 'The interval of elements that an update replaces ends one place too early or too late.',
@@ -62,7 +62,7 @@ export const derivationFaults: readonly PlantedFault[] = [
   {
     id: 'alignment-presumed',
     kind,
-    file: 'src/schedule/access.ts',
+    file: 'src/schedule/access/access.ts',
     find: '  return block !== undefined && block > 0 && isAligned(a, index, block) ? { step, run: block } : unknown\n',
     replacement: '  return block !== undefined && block > 0 ? { step, run: block } : unknown\n',
     wrong: 'Whatever is divided by a constant counts as aligned to it, so that loads that straddle two runs are made as one.',

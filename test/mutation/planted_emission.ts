@@ -7,7 +7,7 @@ export const emissionFaults: readonly PlantedFault[] = [
   {
     id: 'literal-digits',
     kind,
-    file: 'src/emit/literal.ts',
+    file: 'src/emit/print/literal.ts',
     find: 'Number(single.toPrecision(9))',
     replacement: 'Number(single.toPrecision(7))',
     wrong: 'A constant that needs nine digits becomes a neighbouring float.',
@@ -17,7 +17,7 @@ export const emissionFaults: readonly PlantedFault[] = [
   {
     id: 'operand-parentheses',
     kind,
-    file: 'src/emit/expression.ts',
+    file: 'src/emit/print/expression.ts',
     find: '(isOperator ? text(arg, scope) : innerText(arg, scope))',
     replacement: '(isOperator ? innerText(arg, scope) : text(arg, scope))',
     wrong: 'Operands of operators lose their parentheses: a sum that is multiplied is no longer added first.',
@@ -26,7 +26,7 @@ export const emissionFaults: readonly PlantedFault[] = [
   {
     id: 'elementwise-tail',
     kind,
-    file: 'src/emit/kernel.ts',
+    file: 'src/emit/kernels/kernel.ts',
     find: "'if (position >= work) return;'",
     replacement: "'if (position > work) return;'",
     wrong: 'One thread behind the last chunk of an elementwise kernel reads and writes beyond its tensors.',
@@ -35,7 +35,7 @@ export const emissionFaults: readonly PlantedFault[] = [
   {
     id: 'interval-offset',
     kind,
-    file: 'src/emit/interval.ts',
+    file: 'src/emit/print/update_range.ts',
     find: 'static_cast<int>(interval.from + slot);',
     replacement: 'static_cast<int>(slot);',
     wrong: 'The places that an update replaces are counted from 0 and not from where its interval begins.',
@@ -44,7 +44,7 @@ export const emissionFaults: readonly PlantedFault[] = [
   {
     id: 'whole-alignment',
     kind,
-    file: 'src/emit/loops.ts',
+    file: 'src/emit/print/loops.ts',
     find: '    tests.add(`heddle::is_aligned<VEC>(',
     replacement: '    tests.has(`heddle::is_aligned<VEC>(',
     wrong: 'Rows of whole chunks are moved as packs of 16 bytes wherever they begin.',
@@ -53,7 +53,7 @@ export const emissionFaults: readonly PlantedFault[] = [
   {
     id: 'longest-row',
     kind,
-    file: 'src/emit/launcher.ts',
+    file: 'src/emit/launch/launcher.ts',
     find: "lengths.length === 0 ? '0' : lengths.join(', ')",
     replacement: "lengths[0] ?? '0'",
     wrong: 'A launch is chosen by the length of the first row of a kernel, which leaves the end of a longer one uncomputed.',
@@ -62,7 +62,7 @@ export const emissionFaults: readonly PlantedFault[] = [
   {
     id: 'shared-row-barrier',
     kind,
-    file: 'src/emit/loop_leaf.ts',
+    file: 'src/emit/print/loop_leaf.ts',
     find: '      return [`team.meet();',
     replacement: '      return [`',
     wrong: 'Lanes read a row in shared memory before the others have written it.',
@@ -71,7 +71,7 @@ export const emissionFaults: readonly PlantedFault[] = [
   {
     id: 'narrow-clamp',
     kind,
-    file: 'src/emit/stored.ts',
+    file: 'src/emit/print/rounding.ts',
     find: "if (e.fn === 'minimum' && isBound(b, range.high))",
     replacement: "if (e.fn === 'minimum')",
     wrong: 'A clamp that is narrower than the stored type is left to the store, which saturates to more.',
@@ -89,7 +89,7 @@ export const emissionFaults: readonly PlantedFault[] = [
   {
     id: 'score-scale',
     kind,
-    file: 'src/emit/score.ts',
+    file: 'src/emit/attention/score.ts',
     find: "by : call('mul', factor, by)",
     replacement: 'by : factor',
     wrong: 'Of two factors of a score the second is not emitted.',

@@ -10,7 +10,7 @@ export const fuzzFaults: readonly PlantedFault[] = [
   {
     id: 'fuzz-column-index',
     kind,
-    file: 'src/emit/loops.ts',
+    file: 'src/emit/print/loops.ts',
     find: 'printing.first} + i;`)',
     replacement: 'printing.first};`)',
     wrong: 'All elements of a chunk read what the first of them reads, where their index is part of a value.',
@@ -28,7 +28,7 @@ export const fuzzFaults: readonly PlantedFault[] = [
   {
     id: 'fuzz-parentheses',
     kind,
-    file: 'src/emit/expression.ts',
+    file: 'src/emit/print/expression.ts',
     find: '(isOperator ? text(arg, scope) : innerText(arg, scope))',
     replacement: 'innerText(arg, scope)',
     wrong: 'Operands lose their parentheses.',

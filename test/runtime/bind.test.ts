@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { layerNorm } from '../../specs/ops/layer_norm.js'
-import type { KernelEntry, Manifest } from '../../src/emit/manifest.js'
+import type { KernelEntry, Manifest } from '../../src/emit/manifest/manifest.js'
 import type { Count } from '../../src/ir/facts/facts.js'
 import type { NodeOf } from '../../src/ir/graph.js'
 import { graph } from '../../src/lang/graph.js'

@@ -1,7 +1,7 @@
 /** The default plan of a model fits the device and the storage type, and never changes the results of the model. */
 import { readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
-import { type Manifest, manifestSchema } from '../../src/emit/manifest.js'
+import { type Manifest, manifestSchema } from '../../src/emit/manifest/manifest.js'
 import { bertLayers, seq2seqLayers } from '../../src/models/assembly/layer_graphs.js'
 import { choosePlan } from '../../src/runtime/default_plan.js'
 import type { NativeDeviceInfo } from '../../src/runtime/native.js'

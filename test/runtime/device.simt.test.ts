@@ -1,6 +1,6 @@
 /** The device layer: typed errors, transfers in pieces, kernel libraries compared with the manifest. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import type { KernelEntry, Manifest } from '../../src/emit/manifest.js'
+import type { KernelEntry, Manifest } from '../../src/emit/manifest/manifest.js'
 import { download, upload } from '../../src/runtime/buffer.js'
 import { type Device, type DeviceKind, detectDevices, openDevice } from '../../src/runtime/device.js'
 import { loadKernels } from '../../src/runtime/library.js'

@@ -3,7 +3,7 @@
  * wiring) without compiled code. It checks slices like the simt device.
  */
 import { layouts, ops } from '../../specs/index.js'
-import { type KernelEntry, type Manifest, manifestSchema } from '../../src/emit/manifest.js'
+import { type KernelEntry, type Manifest, manifestSchema } from '../../src/emit/manifest/manifest.js'
 import { type DType, dtypeInfo, dtypes, isDType } from '../../src/ir/dtype.js'
 import type { HostTensor } from '../../src/ir/evaluate.js'
 import { instanceKey } from '../../src/ir/instance.js'

@@ -1,7 +1,7 @@
 /** Saved algorithms of a matmul library when a program is built: used on their device and version, and on no other. */
 import { expect, test } from 'vitest'
 import { layouts } from '../../specs/index.js'
-import { manifestSchema } from '../../src/emit/manifest.js'
+import { manifestSchema } from '../../src/emit/manifest/manifest.js'
 import type { Graph } from '../../src/ir/graph.js'
 import { parseShape } from '../../src/ir/shape.js'
 import { loadedKernels } from '../../src/runtime/library.js'
@@ -9,7 +9,7 @@ import type { NativeDevice, NativeMatmul } from '../../src/runtime/native.js'
 import { buildProgram } from '../../src/runtime/program.js'
 import { openSession } from '../../src/runtime/session.js'
 import { libraryVersion, matmulName, tunedAlgorithms, untunedNote } from '../../src/runtime/tuned_matmuls.js'
-import type { TunedMatmul } from '../../src/schedule/library_tuning.js'
+import type { TunedMatmul } from '../../src/schedule/tuning/library.js'
 import { fakeDevice, fakeInfo, plainMatmul } from '../bench/library/fake.js'
 
 const matmul = 'f32 x f32 -> f32, 1 x 5 x 8 x 16, a 0 16 1, b 0 16 1, out 0 8 1'

@@ -1,7 +1,7 @@
 /** Form of a matmul in a program: the generated kernel for the sizes and the architecture for which it was measured, else the library. */
 import { describe, expect, it } from 'vitest'
 import { layouts } from '../../specs/index.js'
-import type { KernelEntry } from '../../src/emit/manifest.js'
+import type { KernelEntry } from '../../src/emit/manifest/manifest.js'
 import type { Graph } from '../../src/ir/graph.js'
 import { parseShape } from '../../src/ir/shape.js'
 import { flatten } from '../../src/runtime/program_flatten.js'

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { call, dim, i32, index } from '../../src/ir/build.js'
 import { emptyEnv, evaluateExpr } from '../../src/ir/evaluate.js'
 import type { Expr } from '../../src/ir/expr.js'
-import { classify, offsetOf } from '../../src/schedule/access.js'
+import { classify, offsetOf } from '../../src/schedule/access/access.js'
 import { loadInt, quantize, splitHeads, tensor } from './fixtures.js'
 
 const c = index('c')

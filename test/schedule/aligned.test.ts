@@ -5,7 +5,7 @@ import { call, dim, i32, index, local } from '../../src/ir/build.js'
 import { emptyEnv, evaluateExpr } from '../../src/ir/evaluate.js'
 import type { Expr } from '../../src/ir/expr.js'
 import { plainExpr } from '../../src/ir/print.js'
-import { type AlignedChunk, inAlignedChunk, isOfChunk } from '../../src/schedule/aligned.js'
+import { type AlignedChunk, inAlignedChunk, isOfChunk } from '../../src/schedule/normalise/aligned.js'
 
 const [c, m, n] = [index('c'), index('m'), dim('n')]
 const chunkOf = (...widths: number[]): AlignedChunk => ({

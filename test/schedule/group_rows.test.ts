@@ -5,9 +5,9 @@ import type { Kernel } from '../../src/ir/kernel.js'
 import { printKernel } from '../../src/ir/print.js'
 import { verifyKernel } from '../../src/ir/verify.js'
 import { variantLines } from '../../src/schedule/describe.js'
-import { groupRows } from '../../src/schedule/group_rows.js'
 import { mapKernel, schedulePasses } from '../../src/schedule/map.js'
-import { verifyMapped } from '../../src/schedule/verify_mapped.js'
+import { groupRows } from '../../src/schedule/rows/group_rows.js'
+import { verifyMapped } from '../../src/schedule/verify/mapped.js'
 import { read } from '../frontend/refuse.js'
 
 /** An op `subject`; inputs and outputs by name, with their shapes. */

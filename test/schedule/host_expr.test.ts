@@ -1,7 +1,7 @@
 /** Expressions that a launcher can compute: integers of dimensions and attributes, and nothing that is in memory or varies per row. */
 import { expect, it } from 'vitest'
 import { call, dim, f32, i32, index, local } from '../../src/ir/build.js'
-import { isHostExpr } from '../../src/schedule/host_expr.js'
+import { isHostExpr } from '../../src/schedule/normalise/host_expr.js'
 import { loadInt } from './fixtures.js'
 
 it('integer arithmetic over dimensions is of the host', () => {

@@ -1,8 +1,8 @@
 /** The part of a tuning file that is about matmul libraries, and its way into the manifest. */
 import { expect, test } from 'vitest'
 import { generate } from '../../src/emit/index.js'
-import { mergeMatmuls, type TunedMatmul } from '../../src/schedule/library_tuning.js'
-import { formatTuning, parseTuning } from '../../src/schedule/tuning.js'
+import { mergeMatmuls, type TunedMatmul } from '../../src/schedule/tuning/library.js'
+import { formatTuning, parseTuning } from '../../src/schedule/tuning/tuning.js'
 import { refusal } from '../refusal.js'
 
 const entry = (more: Partial<TunedMatmul> = {}): TunedMatmul => ({

@@ -4,7 +4,7 @@ import type { Kernel } from '../../src/ir/kernel.js'
 import { describeSchedule } from '../../src/schedule/describe.js'
 import { mapKernel } from '../../src/schedule/map.js'
 import type { MappedKernel, RowProgram, Variant } from '../../src/schedule/mapped.js'
-import { type Pass, statementsOf } from '../../src/schedule/passes.js'
+import { type Pass, statementsOf } from '../../src/schedule/normalise/passes.js'
 import * as fixtures from './fixtures.js'
 
 const map = (kernel: Kernel, T: DType = 'f16', dims: Record<string, number> = {}): MappedKernel => {

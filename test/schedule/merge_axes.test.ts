@@ -3,7 +3,7 @@ import { expect, it } from 'vitest'
 import type { Kernel } from '../../src/ir/kernel.js'
 import { printAxis } from '../../src/ir/row_axis.js'
 import { mapKernel, schedulePasses } from '../../src/schedule/map.js'
-import { mergeAxes } from '../../src/schedule/merge_axes.js'
+import { mergeAxes } from '../../src/schedule/normalise/merge_axes.js'
 import { read } from '../frontend/refuse.js'
 
 /** Dimensions of x and y, the body, and the axes that remain; none if the kernel stays as it is. The last axis is a loop if it is not merged. */

@@ -2,7 +2,7 @@
 import { expect, it } from 'vitest'
 import { call, dim, f32, i32, index } from '../../src/ir/build.js'
 import type { Expr } from '../../src/ir/expr.js'
-import { normalise } from '../../src/schedule/normalise.js'
+import { normalise } from '../../src/schedule/normalise/normalise.js'
 import { axis, element, kernel, load, tensor } from './fixtures.js'
 
 /** Each element of `y` reads the last of four sums, of `value` each. */

@@ -5,9 +5,9 @@ import { call, dim, f32, i32, index, local, toFloat } from '../../src/ir/build.j
 import type { Expr } from '../../src/ir/expr.js'
 import { noFacts } from '../../src/ir/facts/facts.js'
 import type { Kernel, Stmt } from '../../src/ir/kernel.js'
+import { strideAlong } from '../../src/schedule/access/stride.js'
 import { mapKernel } from '../../src/schedule/map.js'
-import { notesOf } from '../../src/schedule/notes.js'
-import { strideAlong } from '../../src/schedule/stride.js'
+import { notesOf } from '../../src/schedule/notes/notes.js'
 import { axis, element, everything, kernel, load, loadInt, tensor } from './fixtures.js'
 
 const [a, b, c] = [index('a'), index('b'), index('c')]

@@ -2,10 +2,10 @@
 import { describe, expect, it } from 'vitest'
 import type { DType } from '../../src/ir/dtype.js'
 import type { Kernel } from '../../src/ir/kernel.js'
-import { choiceName } from '../../src/schedule/choice.js'
 import { describeSchedule } from '../../src/schedule/describe.js'
 import { mapKernel } from '../../src/schedule/map.js'
 import { printSteps } from '../../src/schedule/print.js'
+import { choiceName } from '../../src/schedule/tuning/choice.js'
 import { softmax, tally, transpose } from './fixtures.js'
 import { ranked } from './ranked.js'
 

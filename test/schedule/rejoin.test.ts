@@ -4,8 +4,8 @@ import { call, dim, i32, index } from '../../src/ir/build.js'
 import { emptyEnv, evaluateExpr } from '../../src/ir/evaluate.js'
 import type { Expr } from '../../src/ir/expr.js'
 import { printExpr } from '../../src/ir/print.js'
-import { classify } from '../../src/schedule/access.js'
-import { rejoin } from '../../src/schedule/rejoin.js'
+import { classify } from '../../src/schedule/access/access.js'
+import { rejoin } from '../../src/schedule/normalise/rejoin.js'
 
 const [e, b, n, m] = [index('e'), index('b'), dim('n'), dim('m')]
 const quotient = call('idiv', e, n)

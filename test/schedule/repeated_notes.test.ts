@@ -1,7 +1,7 @@
 /** Notes on values that points share and that each computes again: of every construct, and none where a launch in front computes them once. */
 import { expect, it } from 'vitest'
 import { mapKernel } from '../../src/schedule/map.js'
-import { notesOf } from '../../src/schedule/notes.js'
+import { notesOf } from '../../src/schedule/notes/notes.js'
 import { read } from '../frontend/refuse.js'
 
 /** Notes of an op over `x: m n`, whose result is for each element. */

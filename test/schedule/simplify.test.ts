@@ -1,7 +1,7 @@
 /** Computations that the schedule names: those used twice, and none that already are a name. */
 import { expect, it } from 'vitest'
 import { mapKernel } from '../../src/schedule/map.js'
-import type { Step } from '../../src/schedule/passes.js'
+import type { Step } from '../../src/schedule/normalise/passes.js'
 import { read } from '../frontend/refuse.js'
 
 const namesOf = (body: string) => {

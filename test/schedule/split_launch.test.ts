@@ -5,8 +5,8 @@ import { printKernel } from '../../src/ir/print.js'
 import { verifyKernel } from '../../src/ir/verify.js'
 import { describeSchedule, variantLines } from '../../src/schedule/describe.js'
 import { mapKernel, schedulePasses } from '../../src/schedule/map.js'
-import { splitLaunch } from '../../src/schedule/split_launch.js'
-import { verifyMapped } from '../../src/schedule/verify_mapped.js'
+import { splitLaunch } from '../../src/schedule/rows/split_launch.js'
+import { verifyMapped } from '../../src/schedule/verify/mapped.js'
 import { read } from '../frontend/refuse.js'
 
 const op = (body: string, dims: string, x: string, y: string, more = ''): Kernel => {

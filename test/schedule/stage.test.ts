@@ -5,8 +5,8 @@ import { dimsOf } from '../../src/ir/row_axis.js'
 import { describeSchedule } from '../../src/schedule/describe.js'
 import { mapKernel } from '../../src/schedule/map.js'
 import type { MappedKernel } from '../../src/schedule/mapped.js'
-import { notesOf } from '../../src/schedule/notes.js'
-import { verifyMapped } from '../../src/schedule/verify_mapped.js'
+import { notesOf } from '../../src/schedule/notes/notes.js'
+import { verifyMapped } from '../../src/schedule/verify/mapped.js'
 import { read } from '../frontend/refuse.js'
 
 const op = (body: string, dims: string, x: string, y: string, more = ''): Kernel => {

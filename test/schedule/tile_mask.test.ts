@@ -5,7 +5,7 @@ import type { Expr } from '../../src/ir/expr.js'
 import type { TensorParam } from '../../src/ir/kernel.js'
 import { rowMajor } from '../../src/ir/layout.js'
 import { printExpr } from '../../src/ir/print.js'
-import { maskedScore, type TileMask, tileMaskOf } from '../../src/schedule/tile_mask.js'
+import { maskedScore, type TileMask, tileMaskOf } from '../../src/schedule/block_mask.js'
 
 const [b, i, j] = ['b', 'i', 'j'].map(index) as [Expr, Expr, Expr]
 const raw = local('raw')

@@ -4,7 +4,7 @@ import { call, dim, f32, i32, index } from '../../src/ir/build.js'
 import type { Expr } from '../../src/ir/expr.js'
 import type { Kernel } from '../../src/ir/kernel.js'
 import type { Layout } from '../../src/ir/layout.js'
-import { turn } from '../../src/schedule/turn.js'
+import { turn } from '../../src/schedule/access/interchange.js'
 import { axis, kernel, load, tensor } from './fixtures.js'
 
 const [m, c] = [index('m'), index('c')]

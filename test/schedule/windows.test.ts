@@ -4,8 +4,8 @@ import { call, dim, f32, index, local } from '../../src/ir/build.js'
 import type { Expr } from '../../src/ir/expr.js'
 import type { Kernel, Stmt } from '../../src/ir/kernel.js'
 import { verifyKernel } from '../../src/ir/verify.js'
+import { windowsOf } from '../../src/schedule/divided/window_reductions.js'
 import { mapKernel, schedulePasses } from '../../src/schedule/map.js'
-import { windowsOf } from '../../src/schedule/windows.js'
 import { axis, kernel, load, tensor } from './fixtures.js'
 
 const [b, h, w, u, v] = [index('b'), index('h'), index('w'), index('u'), index('v')]

@@ -6,7 +6,7 @@ import { namesIn, specNames } from './names.js'
 /** Strings that some spec happens to use too, by file, with their meaning there. */
 const allowed: readonly (readonly [file: string, texts: readonly string[], what: string])[] = [
   ['decode_attention_kernel.ts', ['query', 'top', 'total'], 'functions and statistics that the text of decode attention defines'],
-  ['attention_kernel.ts', ['top', 'total'], "a softmax's statistics, as the text of attention calls them"],
+  ['attention_kernel.ts', ['top', 'total', 'unit'], "a softmax's statistics, as the text of attention calls them"],
   ['softmax.ts', ['top', 'total'], 'the same'],
   ['inputs.ts', ['lengths', 'starts', 'sequences', 'positions'], 'fields of what a graph says of its packing'],
   [
@@ -17,7 +17,7 @@ const allowed: readonly (readonly [file: string, texts: readonly string[], what:
   ['insert_conversions.ts', ['sequences', 'positions', 'starts', 'lengths'], 'the same fields'],
   ['names.ts', ['value', 'first', 'z'], 'what a C++ name is called where none is given, and a range of letters'],
   ['scaled_bodies.ts', ['add'], 'an intrinsic, by the name it has'],
-  ['tile_mask.ts', ['add', 'minimum'], 'intrinsics, by the names they have'],
+  ['block_mask.ts', ['add', 'minimum'], 'intrinsics, by the names they have'],
   ['threshold.ts', ['key'], 'a variable of the emitted text'],
   ['attention.ts', ['key', 'value'], 'operands of the template, in the words of a refusal'],
   [
@@ -38,15 +38,15 @@ const allowed: readonly (readonly [file: string, texts: readonly string[], what:
   ['load_states.ts', ['states', 'value', 'next'], 'the same, and the fields of a state'],
   ['user_monoids.ts', ['next'], 'a field of a fold'],
   ['describe.ts', ['next'], 'the same'],
-  ['fold_variants.ts', ['next'], 'the same'],
+  ['recurrence_variants.ts', ['next'], 'the same'],
   ['verify.ts', ['next'], 'the same'],
   ['columns.ts', ['add'], 'an intrinsic, by the name it has'],
   ['divided_loop.ts', ['counts'], 'a variable of the emitted source'],
   ['exchange.ts', ['merged'], 'the same'],
   ['loop_leaf.ts', ['merged', 'sums'], 'parts of names of variables'],
   ['templates.ts', ['slots', 'part', 'last'], 'files of templates'],
-  ['interval.ts', ['slots'], 'a variable of the emitted text'],
-  ['texts.ts', ['text'], 'a part of a template'],
+  ['update_range.ts', ['slots'], 'a variable of the emitted text'],
+  ['instances.ts', ['text'], 'a part of a template'],
   ['user_monoid.ts', ['left'], 'a side of a combination'],
   ['kernel.ts', ['rows'], 'what a kernel has a work item for'],
   ['launcher.ts', ['rows'], 'the same'],

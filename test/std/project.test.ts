@@ -6,7 +6,7 @@ import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promis
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { manifestSchema } from '../../src/emit/manifest.js'
+import { manifestSchema } from '../../src/emit/manifest/manifest.js'
 import { heddle, repository } from '../cli/host.js'
 
 let root: string

@@ -3,7 +3,7 @@ import { chmod, mkdir, mkdtemp, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { vi } from 'vitest'
-import type { Manifest } from '../../src/emit/manifest.js'
+import type { Manifest } from '../../src/emit/manifest/manifest.js'
 import { contentDigest, recordOwn } from '../../src/own_text.js'
 import { sha256 } from '../../src/toolchain/hash.js'
 

@@ -1,7 +1,7 @@
 /** The reference device with planted faults: memory is changed after a kernel has run, before it is read back. */
 import { readFileSync } from 'node:fs'
 import { layouts, ops } from '../../specs/index.js'
-import { type KernelEntry, manifestSchema } from '../../src/emit/manifest.js'
+import { type KernelEntry, manifestSchema } from '../../src/emit/manifest/manifest.js'
 import type { NativeSlice } from '../../src/runtime/native.js'
 import type { Subject } from '../../src/verify/conformance.js'
 import { referenceDevice, referenceLibrary, referenceManifest } from '../runtime/reference_device.js'

@@ -2,7 +2,7 @@
 import { graph, op, tensor } from 'heddle'
 import { describe, expect, it } from 'vitest'
 import { generate } from '../../src/emit/generate.js'
-import { type KernelEntry, manifestSchema } from '../../src/emit/manifest.js'
+import { type KernelEntry, manifestSchema } from '../../src/emit/manifest/manifest.js'
 import { i32 } from '../../src/ir/build.js'
 import { evaluateTemplate } from '../../src/ir/evaluate_template.js'
 import type { Expr } from '../../src/ir/expr.js'

@@ -1,7 +1,7 @@
 /** Matmuls of an encoder layer with given heads. Its programs are built on a device that only records. */
 import { layouts } from '../../../specs/index.js'
 import type { FloatType } from '../../checkpoint/convert.js'
-import type { Manifest } from '../../emit/manifest.js'
+import type { Manifest } from '../../emit/manifest/manifest.js'
 import { assembleBert, bertDims, bertInputs } from '../../models/encoder/bert.js'
 import { parseBertConfig } from '../../models/encoder/config.js'
 import { findPlan } from '../../program/plans.js'

@@ -5,7 +5,7 @@
 import { decode } from '../../runtime/buffer.js'
 import type { NativeAlgorithm, NativeDevice, NativeMatmul, NativeProgram } from '../../runtime/native.js'
 import { matmulName } from '../../runtime/tuned_matmuls.js'
-import type { TunedMatmul } from '../../schedule/library_tuning.js'
+import type { TunedMatmul } from '../../schedule/tuning/library.js'
 import { compare } from '../../verify/compare.js'
 import { betweenResults, type Tolerance, tolerance, withStoredPart } from '../../verify/tolerance.js'
 import { cacheOf, rotationOf } from '../rotation.js'

@@ -1,5 +1,5 @@
 /** Matmuls of a graph or a program. Its programs are built on a device that only records. */
-import type { Manifest } from '../../emit/manifest.js'
+import type { Manifest } from '../../emit/manifest/manifest.js'
 import type { DType } from '../../ir/dtype.js'
 import type { Layouts } from '../../runtime/layouts.js'
 import { buildProgram } from '../../runtime/program.js'

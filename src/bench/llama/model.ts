@@ -1,7 +1,7 @@
 /** Timed LLaMA-like model on a device under a plan, with random weights or those of its folder. */
 import { layouts } from '../../../specs/index.js'
 import type { FloatType } from '../../checkpoint/convert.js'
-import type { Manifest } from '../../emit/manifest.js'
+import type { Manifest } from '../../emit/manifest/manifest.js'
 import { type Generation, resolveGeneration } from '../../models/decoding/generation_options.js'
 import type { LlamaConfig } from '../../models/llama/config.js'
 import { openLlamaFiles } from '../../models/llama/open_files.js'

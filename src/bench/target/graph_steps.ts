@@ -2,7 +2,7 @@
  * A graph as its own program, for timing. All its data is in device memory already, so that a replay copies nothing, and may be there in
  * several copies, so that no replay hits data cached by the previous one. Values that a kernel changes in place stay inputs.
  */
-import type { KernelEntry, Manifest } from '../../emit/manifest.js'
+import type { KernelEntry, Manifest } from '../../emit/manifest/manifest.js'
 import { type DType, dtypeInfo } from '../../ir/dtype.js'
 import type { Graph, NodeOf, ValueId } from '../../ir/graph.js'
 import { evaluateExtent } from '../../ir/shape.js'

@@ -2,7 +2,7 @@
  * Times the forms of a subject at one size, interleaved and in alternating order. Replays copy nothing and are captured if the device supports it.
  * They rotate over enough copies of their data that no cache holds it from one replay to the next.
  */
-import type { Manifest } from '../../emit/manifest.js'
+import type { Manifest } from '../../emit/manifest/manifest.js'
 import { usageError } from '../../errors.js'
 import { type DType, dtypeInfo, isFloat8 } from '../../ir/dtype.js'
 import { dimsIn } from '../../ir/shape.js'

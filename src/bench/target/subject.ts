@@ -2,7 +2,7 @@
  * Subjects of `heddle bench NAME`: a graph or a program under plans, or one kernel, which is a graph of one node. Includes the arithmetic of
  * the subject, independent of plans, for the floor.
  */
-import type { KernelEntry, Manifest } from '../../emit/manifest.js'
+import type { KernelEntry, Manifest } from '../../emit/manifest/manifest.js'
 import { HeddleError, usageError } from '../../errors.js'
 import type { DType } from '../../ir/dtype.js'
 import { type Graph, type GraphValue, isQuantised, type NodeOf } from '../../ir/graph.js'

@@ -2,7 +2,7 @@
  * Tensors for timing a kernel or graph: normally distributed floats, and integers by the facts of the kernels that read them. Integers
  * without a fact about their range are zeros, which are valid indices of any tensor, and are named in the notes.
  */
-import type { KernelEntry } from '../../emit/manifest.js'
+import type { KernelEntry } from '../../emit/manifest/manifest.js'
 import { dtypeInfo } from '../../ir/dtype.js'
 import type { ValueInfo } from '../../runtime/bind.js'
 import { encodeNumbers } from '../../runtime/numbers.js'

@@ -1,6 +1,6 @@
 /** A sorted row as CUDA source: keys in shared memory, which the block sorts after the pass. */
-import type { SortedRow } from '../../schedule/normal.js'
-import { expressionText, operandText } from '../expression.js'
+import type { SortedRow } from '../../schedule/normalise/normal.js'
+import { expressionText, operandText } from '../print/expression.js'
 import type { PassText } from './construct.js'
 
 /** Number of keys that there is memory for: the network sorts powers of two. */

@@ -3,7 +3,7 @@
  * in a pass has lines before the pass, around its chunks, at each element and after the pass. Lines are requested in source order, each once.
  */
 import type { SearchPart } from '../../loop/ir.js'
-import type { PassContext } from '../context.js'
+import type { PassContext } from '../print/context.js'
 
 /** The pass being printed. */
 export interface Frame {

@@ -1,6 +1,6 @@
 /** Counts of a row in shared memory as CUDA source: cleared before the pass, incremented by each element, and read after a barrier. */
-import type { CountedRow } from '../../schedule/normal.js'
-import { expressionText, operandText } from '../expression.js'
+import type { CountedRow } from '../../schedule/normalise/normal.js'
+import { expressionText, operandText } from '../print/expression.js'
 import type { PassText } from './construct.js'
 
 export const countedRowText: PassText<CountedRow> = {

@@ -3,10 +3,10 @@
  * on) and the one that the step computes (from `next` on). The lanes of the row synchronise when it is complete, and when the step ends.
  */
 import type { Expr } from '../../ir/expr.js'
-import type { FoldedState } from '../../schedule/normal.js'
-import type { PassContext } from '../context.js'
-import { expressionText, monoidText, offsetText } from '../expression.js'
-import { scalarText } from '../names.js'
+import type { FoldedState } from '../../schedule/normalise/normal.js'
+import type { PassContext } from '../print/context.js'
+import { expressionText, monoidText, offsetText } from '../print/expression.js'
+import { scalarText } from '../print/names.js'
 import type { RowText } from './construct.js'
 
 /** Names of buffers and offsets in the source. */

@@ -2,8 +2,8 @@
  * A histogram as CUDA source: the counts of a row are cleared before its pass, and each element increments one. The counts are in the output
  * itself, at the places of its layout.
  */
-import type { Histogram } from '../../schedule/normal.js'
-import { expressionText, offsetText } from '../expression.js'
+import type { Histogram } from '../../schedule/normalise/normal.js'
+import { expressionText, offsetText } from '../print/expression.js'
 import type { PassText } from './construct.js'
 
 export const histogramText: PassText<Histogram> = {

@@ -1,8 +1,8 @@
 /** CUDA source of the constructs that lanes compute together, and the device headers of all. tsc reports a missing kind. */
 import type { Call, Search } from '../../loop/ir.js'
-import type { PassStmt, RowStmt } from '../../schedule/normal.js'
-import type { Step } from '../../schedule/passes.js'
-import type { PassContext } from '../context.js'
+import type { PassStmt, RowStmt } from '../../schedule/normalise/normal.js'
+import type { Step } from '../../schedule/normalise/passes.js'
+import type { PassContext } from '../print/context.js'
 import { sortedRowText } from './argsort.js'
 import type { Frame, PassText, RowText, Written } from './construct.js'
 import { countedRowText } from './counts.js'

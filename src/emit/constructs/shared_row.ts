@@ -2,10 +2,10 @@
 
 import { mark } from '../../ir/trace.js'
 import type { Put } from '../../loop/ir.js'
-import type { SharedRow } from '../../schedule/normal.js'
-import type { PassContext } from '../context.js'
-import { expressionText, type Scope } from '../expression.js'
-import { scalarText } from '../names.js'
+import type { SharedRow } from '../../schedule/normalise/normal.js'
+import type { PassContext } from '../print/context.js'
+import { expressionText, type Scope } from '../print/expression.js'
+import { scalarText } from '../print/names.js'
 
 /** Declares the memory of a row, for all rows of a block. */
 export function sharedLines(row: SharedRow, context: PassContext): readonly string[] {

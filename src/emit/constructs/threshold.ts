@@ -1,7 +1,7 @@
 /** A threshold as CUDA source: a call that the team of a row makes together, with a function from an index to its element. */
-import type { Threshold } from '../../schedule/normal.js'
-import { contains, rewriteDown, sameExpr, usesIndex } from '../../schedule/rewrite.js'
-import { expressionText } from '../expression.js'
+import type { Threshold } from '../../schedule/normalise/normal.js'
+import { contains, rewriteDown, sameExpr, usesIndex } from '../../schedule/normalise/rewrite.js'
+import { expressionText } from '../print/expression.js'
 import type { RowText } from './construct.js'
 
 export const thresholdText: RowText<Threshold> = {

@@ -2,8 +2,8 @@
  * A ranking as CUDA source: in each chunk, all lanes of a row together offer their elements. After the last chunk the kept elements are in shared
  * memory, where later passes read them at any index.
  */
-import type { Ranking } from '../../schedule/normal.js'
-import { expressionText } from '../expression.js'
+import type { Ranking } from '../../schedule/normalise/normal.js'
+import { expressionText } from '../print/expression.js'
 import type { PassText } from './construct.js'
 
 export const rankingText: PassText<Ranking> = {

@@ -1,7 +1,7 @@
 /** Shared parts of an operand's source, computed or not: names of parameters, places of its rows, and the fragments of the source. */
 import type { TensorParam } from '../../ir/kernel.js'
 import type { MatmulKernel } from '../../ir/product.js'
-import type { Names } from '../names.js'
+import type { Names } from '../print/names.js'
 import { type IndexText, indexTexts } from './frame.js'
 
 /** Names of the parameters of an operand's functions, unique in the file. */

@@ -1,7 +1,7 @@
 /** Names of the current place in the slots of a matmul: a row that counts through all matrices, and columns of it. */
 import type { Kernel } from '../../ir/kernel.js'
-import type { Scope } from '../expression.js'
-import type { Names } from '../names.js'
+import type { Scope } from '../print/expression.js'
+import type { Names } from '../print/names.js'
 
 /** Elements that main loops pass at a time (native/device/matmul.cuh): columns of a matmul, or consecutive elements of an operand along k. */
 export const vec = 8

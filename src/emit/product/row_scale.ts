@@ -7,8 +7,8 @@
 import { call } from '../../ir/build.js'
 import type { Expr } from '../../ir/expr.js'
 import { freeNames, visit } from '../../ir/walk.js'
-import { type LoopStore, type Reduction, rowExprs } from '../../schedule/normal.js'
-import { type Pass, type PassRow, type Step, statementsOf } from '../../schedule/passes.js'
+import { type LoopStore, type Reduction, rowExprs } from '../../schedule/normalise/normal.js'
+import { type Pass, type PassRow, type Step, statementsOf } from '../../schedule/normalise/passes.js'
 
 export interface RowScale {
   /** The sums, of f32. */

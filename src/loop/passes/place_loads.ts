@@ -4,7 +4,7 @@
  * cached and would only occupy registers, so that its chunks are loaded in the loop. If a lane has a single chunk, such rows of later loops are
  * loaded before the first loop: after a reduction, everybody would wait for them.
  */
-import { contains } from '../../schedule/rewrite.js'
+import { contains } from '../../schedule/normalise/rewrite.js'
 import { differsByRow, type Tensors } from '../access.js'
 import type { Copy, LaneLoop, Loop, Prefetch } from '../ir.js'
 import { segmentsOf } from './version.js'

@@ -3,7 +3,7 @@
  * can hold them. Loops with two loaded rows have no registers left, and loops that divide integers are long as they are.
  */
 import type { Expr } from '../../ir/expr.js'
-import { contains, usesIndex } from '../../schedule/rewrite.js'
+import { contains, usesIndex } from '../../schedule/normalise/rewrite.js'
 import { eachLoop, type Loop } from '../ir.js'
 import { valuesOf } from '../walk.js'
 

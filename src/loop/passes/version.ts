@@ -4,7 +4,7 @@
  */
 import type { Expr } from '../../ir/expr.js'
 import { passStatementOf } from '../../schedule/constructs/index.js'
-import { contains, sameExpr } from '../../schedule/rewrite.js'
+import { contains, sameExpr } from '../../schedule/normalise/rewrite.js'
 import { isOneRun } from '../access.js'
 import { type Access, eachLoop, type LaneLoop, type Loop, mapLoops, type Offset } from '../ir.js'
 

@@ -2,7 +2,7 @@
 import { decoderLayers } from '../../../specs/graphs/decoder_layer.js'
 import { encoderLayers } from '../../../specs/graphs/encoder_layers.js'
 import { llamaLayer } from '../../../specs/graphs/llama_layer.js'
-import type { PlannedGraphs } from '../../emit/graphs.js'
+import type { PlannedGraphs } from '../../emit/manifest/graphs.js'
 import { findPlan, planNames } from '../../program/plans.js'
 import type { BertConfig } from '../encoder/config.js'
 import { families } from '../encoder/families/index.js'

@@ -1,6 +1,6 @@
 /** Forms of an encoder over the same weights: masked by lengths or pairs, with a result per token or per sequence. Made when first needed. */
 import type { FloatType } from '../../checkpoint/convert.js'
-import type { Manifest } from '../../emit/manifest.js'
+import type { Manifest } from '../../emit/manifest/manifest.js'
 import { usageError } from '../../errors.js'
 import type { ModelPlan } from '../../program/index.js'
 import { expectPlanTypes } from '../../runtime/plan_types.js'

@@ -4,7 +4,7 @@
  */
 import { layouts } from '../../../specs/index.js'
 import type { FloatType } from '../../checkpoint/convert.js'
-import type { Manifest } from '../../emit/manifest.js'
+import type { Manifest } from '../../emit/manifest/manifest.js'
 import { usageError } from '../../errors.js'
 import { getOwn } from '../../ir/get_own.js'
 import type { Graph, ScaleFolding } from '../../ir/graph.js'

@@ -1,7 +1,7 @@
 /** Options and results common to loading and running any model. Those of one kind of model are in its own files. */
 
 import type { FloatType } from '../../checkpoint/convert.js'
-import type { Manifest } from '../../emit/manifest.js'
+import type { Manifest } from '../../emit/manifest/manifest.js'
 import type { KernelSource } from '../../runtime/library.js'
 import type { NativeDevice } from '../../runtime/native.js'
 import type { NamesOf } from './known_options.js'

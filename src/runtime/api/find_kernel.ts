@@ -2,7 +2,7 @@
  * Finds the kernel of a call: the instance of the op for its storage types, and for its extents if instances have fixed ones. An instance is
  * checked against the given declaration, so that a kernel generated from another declaration is not launched for it.
  */
-import type { KernelEntry } from '../../emit/manifest.js'
+import type { KernelEntry } from '../../emit/manifest/manifest.js'
 import { type ErrorDetails, environmentError, usageError } from '../../errors.js'
 import { type DType, isDType } from '../../ir/dtype.js'
 import { namesOf } from '../../ir/facts/facts.js'

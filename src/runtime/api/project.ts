@@ -4,7 +4,7 @@
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
-import type { Manifest } from '../../emit/manifest.js'
+import type { Manifest } from '../../emit/manifest/manifest.js'
 import { installation, packageRoot, type SearchedManifest, searchManifests } from '../../toolchain/index.js'
 import { demandedKernels } from '../demand.js'
 import type { Device } from '../device.js'

@@ -2,7 +2,7 @@
  * A model under a chosen plan: graphs applied to named values, sizes as expressions, states. Names and forms are those of the declaration;
  * the compiled program converts values that the plan stores in another form.
  */
-import type { Manifest } from '../../emit/manifest.js'
+import type { Manifest } from '../../emit/manifest/manifest.js'
 import { HeddleError } from '../../errors.js'
 import type { DType } from '../../ir/dtype.js'
 import { getOwn } from '../../ir/get_own.js'

@@ -1,5 +1,5 @@
 /** Kernels of the `js` device: the lowered IR, evaluated over the buffers of a launch. */
-import type { KernelEntry } from '../../emit/manifest.js'
+import type { KernelEntry } from '../../emit/manifest/manifest.js'
 import { environmentError, findingError, HeddleError } from '../../errors.js'
 import type { PlannedKernel } from '../../fuse/planned_kernel.js'
 import { dtypeInfo } from '../../ir/dtype.js'

@@ -1,5 +1,5 @@
 /** Kernels that the `js` device can run: those of the manifest, with the IR of the project's specs and of the shipped ones. */
-import type { KernelEntry, Manifest } from '../../emit/manifest.js'
+import type { KernelEntry, Manifest } from '../../emit/manifest/manifest.js'
 import { environmentError } from '../../errors.js'
 import type { PlannedKernel } from '../../fuse/planned_kernel.js'
 import { kernelName } from '../../ir/op_name.js'

@@ -1,9 +1,9 @@
 /** A sorted row: a pass writes its elements, the threads of a block sort them after the pass, and the result stays in shared memory. */
 import type { StmtOf } from '../../ir/kernel.js'
 import { printExpr } from '../../ir/print.js'
-import { nameChunkLoads } from '../chunk_loads.js'
-import { loopFor, overLoop } from '../elements.js'
-import type { SortedRow } from '../normal.js'
+import { nameChunkLoads } from '../access/chunk_loads.js'
+import { loopFor, overLoop } from '../normalise/elements.js'
+import type { SortedRow } from '../normalise/normal.js'
 import type { Normalise, PassStatement } from './construct.js'
 
 export const normaliseArgsort: Normalise<StmtOf<'argsort'>> = (s, context) => {

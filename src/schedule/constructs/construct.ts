@@ -4,8 +4,8 @@
  */
 import type { Check, Defined } from '../../ir/constructs/construct.js'
 import type { Expr } from '../../ir/expr.js'
-import type { Context } from '../elements.js'
-import type { NormalStmt } from '../normal.js'
+import type { Context } from '../normalise/elements.js'
+import type { NormalStmt } from '../normalise/normal.js'
 
 /** Brings a statement into normal form. Row values become rows of the context and leave no statement. */
 export type Normalise<S> = { normalise(stmt: S, context: Context): readonly NormalStmt[] }['normalise']
@@ -21,7 +21,7 @@ export interface Scheduled<S> {
   mapValues(stmt: S, map: (value: Expr) => Expr): S
   /** True if its values must not be computed for some rows or elements. */
   isConditional(stmt: S): boolean
-  /** Checks the rules of the normal form, in addition to those of src/schedule/verify.ts. @throws what `fail` of the check throws */
+  /** Checks the rules of the normal form, in addition to those of src/schedule/verify/verify.ts. @throws what `fail` of the check throws */
   verify(stmt: S, check: Check): void
   /** Description in words, for `heddle inspect`. */
   describe(stmt: S): string

@@ -1,9 +1,9 @@
 /** Counts of a row that its threads read. They are cleared before the pass that counts, and are in shared memory after it. */
 import type { StmtOf } from '../../ir/kernel.js'
 import { printExpr } from '../../ir/print.js'
-import { nameChunkLoads } from '../chunk_loads.js'
-import { inlineElements, loopFor, overLoop } from '../elements.js'
-import type { CountedRow } from '../normal.js'
+import { nameChunkLoads } from '../access/chunk_loads.js'
+import { inlineElements, loopFor, overLoop } from '../normalise/elements.js'
+import type { CountedRow } from '../normalise/normal.js'
 import type { Normalise, PassStatement } from './construct.js'
 
 export const normaliseCounts: Normalise<StmtOf<'counts'>> = (s, context) => {

@@ -1,7 +1,7 @@
 /** Rows computed by a recurrence. They are rows like any other; the threads of a row compute them in order, chunk by chunk, where they are read. */
 import type { StmtOf } from '../../ir/kernel.js'
-import { nameChunkLoads } from '../chunk_loads.js'
-import { inlineElements, overLoop, rowLoop } from '../elements.js'
+import { nameChunkLoads } from '../access/chunk_loads.js'
+import { inlineElements, overLoop, rowLoop } from '../normalise/elements.js'
 import type { Normalise } from './construct.js'
 
 export const normaliseFoldRow: Normalise<StmtOf<'foldRow'>> = (s, context) => {

@@ -8,9 +8,9 @@ import { foldStateConstruct, longestCarried, stepRows, verifySteps } from '../..
 import type { Expr } from '../../ir/expr.js'
 import type { StmtOf } from '../../ir/kernel.js'
 import { printExpr } from '../../ir/print.js'
-import { inlineElements } from '../elements.js'
-import type { FoldedState, Statement } from '../normal.js'
-import { rewriteDown, substituteIndex } from '../rewrite.js'
+import { inlineElements } from '../normalise/elements.js'
+import type { FoldedState, Statement } from '../normalise/normal.js'
+import { rewriteDown, substituteIndex } from '../normalise/rewrite.js'
 import type { Normalise, RowStatement } from './construct.js'
 
 export const normaliseFoldState: Normalise<StmtOf<'foldState'>> = (s, context) => {

@@ -2,9 +2,9 @@
 import { index as indexVar } from '../../ir/build.js'
 import type { StmtOf } from '../../ir/kernel.js'
 import { printExpr } from '../../ir/print.js'
-import { nameChunkLoads } from '../chunk_loads.js'
-import { inlineElements, loopFor, overLoop } from '../elements.js'
-import { freshName, type Histogram } from '../normal.js'
+import { nameChunkLoads } from '../access/chunk_loads.js'
+import { inlineElements, loopFor, overLoop } from '../normalise/elements.js'
+import { freshName, type Histogram } from '../normalise/normal.js'
 import type { Normalise, PassStatement } from './construct.js'
 
 export const normaliseHistogram: Normalise<StmtOf<'histogram'>> = (s, context) => {

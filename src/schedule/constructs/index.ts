@@ -1,5 +1,5 @@
 /** Scheduling of every construct, by the kinds of src/ir/constructs and of normal form. tsc reports a missing kind. */
-import type { NormalStmt, PassStmt, RowStmt, Statement } from '../normal.js'
+import type { NormalStmt, PassStmt, RowStmt, Statement } from '../normalise/normal.js'
 import { normaliseArgsort, sortedRowStatement } from './argsort.js'
 import type { Normalise, PassStatement, RowStatement, Scheduled } from './construct.js'
 import { countedRowStatement, normaliseCounts } from './counts.js'

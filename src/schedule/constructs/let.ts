@@ -2,7 +2,7 @@
 
 import type { StmtOf } from '../../ir/kernel.js'
 import { printExpr } from '../../ir/print.js'
-import { inlineElements } from '../elements.js'
+import { inlineElements } from '../normalise/elements.js'
 import type { Normalise, RowStatement } from './construct.js'
 
 export const normaliseLet: Normalise<StmtOf<'let'>> = (s, context) => {

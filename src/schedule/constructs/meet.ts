@@ -1,5 +1,5 @@
 /** A barrier for the threads of a row: values read before it may be replaced after it. */
-import type { Meeting } from '../normal.js'
+import type { Meeting } from '../normalise/normal.js'
 import type { RowStatement } from './construct.js'
 
 export const meetingStatement: RowStatement<Meeting> = {

@@ -2,9 +2,9 @@
 import type { Expr } from '../../ir/expr.js'
 import type { StmtOf } from '../../ir/kernel.js'
 import { printExpr } from '../../ir/print.js'
-import { nameChunkLoads } from '../chunk_loads.js'
-import { type Context, loopFor, overLoop, rowLoop } from '../elements.js'
-import type { Loop, Merged } from '../normal.js'
+import { nameChunkLoads } from '../access/chunk_loads.js'
+import { type Context, loopFor, overLoop, rowLoop } from '../normalise/elements.js'
+import type { Loop, Merged } from '../normalise/normal.js'
 import type { Normalise, PassStatement } from './construct.js'
 
 const valuesOver = (s: StmtOf<'merge'> | StmtOf<'mergeScan'>, loop: Loop, context: Context): Expr[] =>

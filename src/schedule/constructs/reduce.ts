@@ -1,9 +1,9 @@
 /** A reduction: every lane combines its elements in a pass, then the lanes combine their partial results. */
 import type { StmtOf } from '../../ir/kernel.js'
 import { printExpr } from '../../ir/print.js'
-import { nameChunkLoads } from '../chunk_loads.js'
-import { loopFor, overLoop } from '../elements.js'
-import type { Reduction } from '../normal.js'
+import { nameChunkLoads } from '../access/chunk_loads.js'
+import { loopFor, overLoop } from '../normalise/elements.js'
+import type { Reduction } from '../normalise/normal.js'
 import type { Normalise, PassStatement } from './construct.js'
 
 export const normaliseReduce: Normalise<StmtOf<'reduce'>> = (s, context) => {

@@ -1,8 +1,8 @@
 /** A row value: kept or recomputed by the readers of its elements; read in chunks if it is a load of consecutive elements. */
 import type { StmtOf } from '../../ir/kernel.js'
-import { nameChunkLoads } from '../chunk_loads.js'
-import { addLoadedRow, overLoop, rowLoop, runOf } from '../elements.js'
-import { isShared, shareRow } from '../shared_rows.js'
+import { nameChunkLoads } from '../access/chunk_loads.js'
+import { addLoadedRow, overLoop, rowLoop, runOf } from '../normalise/elements.js'
+import { isShared, shareRow } from '../rows/shared_rows.js'
 import type { Normalise } from './construct.js'
 
 export const normaliseRow: Normalise<StmtOf<'row'>> = (s, context) => {

@@ -1,7 +1,7 @@
 /** A scan. Its row is like any other; the threads of a row compute it chunk by chunk where it is read. */
 import type { StmtOf } from '../../ir/kernel.js'
-import { nameChunkLoads } from '../chunk_loads.js'
-import { overLoop, rowLoop } from '../elements.js'
+import { nameChunkLoads } from '../access/chunk_loads.js'
+import { overLoop, rowLoop } from '../normalise/elements.js'
 import type { Normalise } from './construct.js'
 
 export const normaliseScan: Normalise<StmtOf<'scan'>> = (s, context) => {

@@ -1,6 +1,6 @@
-/** A short row in shared memory, computed by a pass. src/schedule/shared_rows.ts decides which rows become shared. */
+/** A short row in shared memory, computed by a pass. src/schedule/rows/shared_rows.ts decides which rows become shared. */
 import { printExpr } from '../../ir/print.js'
-import type { SharedRow } from '../normal.js'
+import type { SharedRow } from '../normalise/normal.js'
 import type { PassStatement } from './construct.js'
 
 export const sharedRowStatement: PassStatement<SharedRow> = {

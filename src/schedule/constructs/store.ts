@@ -4,7 +4,7 @@ import { whenOf } from '../../ir/constructs/when.js'
 import type { Expr } from '../../ir/expr.js'
 import type { StmtOf } from '../../ir/kernel.js'
 import { printExpr } from '../../ir/print.js'
-import { inlineElements } from '../elements.js'
+import { inlineElements } from '../normalise/elements.js'
 import type { Normalise, RowStatement } from './construct.js'
 
 export const normaliseStore: Normalise<StmtOf<'store'>> = (s, context) => {

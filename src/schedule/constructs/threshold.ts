@@ -3,9 +3,9 @@ import { index as indexVar } from '../../ir/build.js'
 import type { Expr } from '../../ir/expr.js'
 import type { StmtOf } from '../../ir/kernel.js'
 import { printExpr } from '../../ir/print.js'
-import { inlineElements, loopFor } from '../elements.js'
-import type { Threshold } from '../normal.js'
-import { substituteIndex } from '../rewrite.js'
+import { inlineElements, loopFor } from '../normalise/elements.js'
+import type { Threshold } from '../normalise/normal.js'
+import { substituteIndex } from '../normalise/rewrite.js'
 import type { Normalise, RowStatement } from './construct.js'
 
 export const normaliseThreshold: Normalise<StmtOf<'threshold'>> = (s, context) => {

@@ -1,9 +1,9 @@
 /** A ranking: the elements that the lanes of a row keep in a pass are in shared memory after it, as rows that may be read at any index. */
 import type { StmtOf } from '../../ir/kernel.js'
 import { printExpr } from '../../ir/print.js'
-import { nameChunkLoads } from '../chunk_loads.js'
-import { loopFor, overLoop } from '../elements.js'
-import type { Ranking } from '../normal.js'
+import { nameChunkLoads } from '../access/chunk_loads.js'
+import { loopFor, overLoop } from '../normalise/elements.js'
+import type { Ranking } from '../normalise/normal.js'
 import type { Normalise, PassStatement } from './construct.js'
 
 export const normaliseTopK: Normalise<StmtOf<'topK'>> = (s, context) => {

@@ -4,7 +4,7 @@
  * one process; `generated/` is left alone.
  */
 
-import type { KernelEntry } from '../../emit/manifest.js'
+import type { KernelEntry } from '../../emit/manifest/manifest.js'
 import { findingError, HeddleError, usageError } from '../../errors.js'
 import type { DeviceKind } from '../../runtime/device.js'
 import type { KernelSource } from '../../runtime/library.js'

@@ -3,7 +3,7 @@
  * or spill. Runs at the end of `heddle check` if nvcc is installed; objects are cached by the content of their source, so the next check is free.
  */
 import { cacheFolder } from '../../cache_folder.js'
-import type { KernelEntry } from '../../emit/manifest.js'
+import type { KernelEntry } from '../../emit/manifest/manifest.js'
 import { HeddleError } from '../../errors.js'
 import { oneOfEachOp } from '../../toolchain/check_texts.js'
 import { findNvcc, requireNvcc } from '../../toolchain/compilers.js'

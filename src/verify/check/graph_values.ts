@@ -1,5 +1,5 @@
 /** Sizes and values for checks of whole graphs and programs, and the comparison of their results within tolerances. */
-import type { Manifest } from '../../emit/manifest.js'
+import type { Manifest } from '../../emit/manifest/manifest.js'
 import { type DType, dtypeInfo, isFloat8 } from '../../ir/dtype.js'
 import type { Facts } from '../../ir/facts/facts.js'
 import type { Graph, ValueId } from '../../ir/graph.js'

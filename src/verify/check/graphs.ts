@@ -4,7 +4,7 @@
  * same inputs; these passes have their own proofs.
  */
 
-import type { Manifest } from '../../emit/manifest.js'
+import type { Manifest } from '../../emit/manifest/manifest.js'
 import { type DType, isFloat8 } from '../../ir/dtype.js'
 import type { HostTensor } from '../../ir/evaluate.js'
 import { constrained } from '../../ir/facts/constrained.js'

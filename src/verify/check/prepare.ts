@@ -1,14 +1,14 @@
 /** Generates the current source of chosen kernels in a separate folder for a device to load, independent of `generated/`. */
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { KernelEntry, Manifest } from '../../emit/manifest.js'
-import { manifestSchema } from '../../emit/manifest.js'
+import type { KernelEntry, Manifest } from '../../emit/manifest/manifest.js'
+import { manifestSchema } from '../../emit/manifest/manifest.js'
 import type { PlannedKernel } from '../../fuse/planned_kernel.js'
 import type { DType } from '../../ir/dtype.js'
 import { allInstances } from '../../ir/instance.js'
 import { isTemplate } from '../../ir/template.js'
 import { openMemo } from '../../memo.js'
-import type { Tuning } from '../../schedule/tuning.js'
+import type { Tuning } from '../../schedule/tuning/tuning.js'
 import { makeScratch } from '../../scratch.js'
 import { type SearchedManifest, searchManifests } from '../../toolchain/index.js'
 import type { SpecKernels } from './specs.js'
@@ -38,7 +38,7 @@ export async function prepareText(
 ): Promise<PreparedText> {
   const [{ generateInstances }, { templateInstances }, { writeGenerated }] = await Promise.all([
     import('../../emit/generate.js'),
-    import('../../emit/template.js'),
+    import('../../emit/kernels/template.js'),
     import('../../emit/write.js'),
   ])
   const wanted = <T extends { readonly types: Readonly<Record<string, DType>> }>(instance: T): boolean =>

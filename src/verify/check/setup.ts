@@ -2,7 +2,7 @@
  * Shared setup of checks of a project's kernels against their bodies: specs as kernels, the source of the chosen ones, bodies, and
  * an open device. `heddle check` and `heddle repro` use it.
  */
-import type { KernelEntry } from '../../emit/manifest.js'
+import type { KernelEntry } from '../../emit/manifest/manifest.js'
 import type { PlannedKernel } from '../../fuse/planned_kernel.js'
 import type { DType } from '../../ir/dtype.js'
 import type { Graph } from '../../ir/graph.js'
@@ -17,7 +17,7 @@ import { type LoweredByName, loweredSource } from '../../runtime/js/kernels.js'
 import type { KernelSource } from '../../runtime/library.js'
 import type { NativeDevice } from '../../runtime/native.js'
 import { defaultDevice, prepareNative } from '../../runtime/open.js'
-import type { Tuning } from '../../schedule/tuning.js'
+import type { Tuning } from '../../schedule/tuning/tuning.js'
 import { type BuildProgress, findCxx } from '../../toolchain/index.js'
 import type { Subject } from '../conformance.js'
 import { runtimeLayouts } from './layouts.js'

@@ -5,7 +5,7 @@ import { type LibraryResult, measureMatmul } from '../../../src/bench/library/me
 import { chosen, leaders } from '../../../src/bench/library/select.js'
 import { libraryTable } from '../../../src/bench/library/table.js'
 import { summarise } from '../../../src/bench/statistics.js'
-import { tunedMatmulSchema } from '../../../src/schedule/library_tuning.js'
+import { tunedMatmulSchema } from '../../../src/schedule/tuning/library.js'
 import { type FakeAlgorithm, fakeDevice, plainMatmul } from './fake.js'
 
 const measured = (algorithms: readonly FakeAlgorithm[]): Promise<LibraryResult> =>

@@ -1,0 +1,77 @@
+/**
+ * Launches in front of a kernel as CUDA source. Each has a namespace of its own in the file, since its vector width and its names are its
+ * own. The launcher of the op runs them in order and gives each the buffers and the scratch tensors that it reads and writes.
+ */
+import type { TensorParam } from '../../ir/kernel.js'
+import type { InRows, MappedKernel, Split } from '../../schedule/mapped.js'
+import { extentIn, productText, toCount } from '../launch/conditions.js'
+import { launcherBody } from '../launch/launcher.js'
+import { operandText, type Scope, wideText } from '../print/expression.js'
+import { createNames } from '../print/names.js'
+import { render } from '../templates.js'
+import { bodyWriter, lines } from './frame.js'
+import { kernelTexts } from './kernel.js'
+
+/** Namespaces of the launches in front, by their order; that of the last kernel's launcher, which has its widths as arguments, too. */
+const partName = (at: number): string => `part${at + 1}`
+
+/** Namespace of the launch that computes groups as rows. */
+const rowsName = 'in_rows'
+
+/** Kernels and launchers of the launches in front, and of the launch in place of all. */
+export const partTexts = ({ split }: Pick<MappedKernel, 'split'>): string =>
+  [
+    ...(split?.inRows === undefined ? [] : [[split.inRows.mapped, rowsName] as const]),
+    ...(split?.before ?? []).map((part, at) => [part, partName(at)] as const),
+  ]
+    .map(([part, name]) => {
+      const { text, parameters } = kernelTexts(part)
+      return `${render('part', { name, vec: part.vec, kernels: text, body: launcherBody(part, parameters) })}\n`
+    })
+    .join('')
+
+/** The body of the op's launcher. @param last the function that launches the last kernel */
+export function splitBody(mapped: MappedKernel, { whole, before, inRows }: Split, last: string): string {
+  const { kernel, dims: fixed } = whole
+  const names = createNames({ ...mapped, instance: whole }, 'split elements')
+  const used: Scope['used'] = { dims: new Set(), attrs: new Set(), indices: new Set() }
+  const scope: Scope = { names, used, tensors: kernel.tensors, fixed, elements: new Map() }
+  const scratch = before.flatMap(({ instance }) => instance.kernel.tensors.filter(({ access }) => access === 'out'))
+  const extent = extentIn({ instance: whole })
+  const sizes = scratch.map(({ dims }) =>
+    dims.length === 0 ? 'heddle::Count(1)' : dims.map((each) => `heddle::Count(${operandText(extent(each), scope)})`).join(' * '),
+  )
+  const rows = inRows === undefined ? [] : rowsLines(inRows, { instance: whole }, scope)
+  const placeOf = ({ name }: TensorParam): number => {
+    const at = kernel.tensors.findIndex((tensor) => tensor.name === name)
+    return at >= 0 ? at : -1 - scratch.findIndex((tensor) => tensor.name === name)
+  }
+  const writer = bodyWriter()
+  const counts = [kernel.tensors, kernel.dims, kernel.attrs].map((list) => list.length).join(', ')
+  writer.writeLine(`heddle::Arguments arguments(launch, error, {"${mapped.key}", ${counts}});`)
+  kernel.dims.forEach((name, i) => {
+    if (used.dims.has(name)) writer.writeLine(`const int64_t ${names.dim(name)} = arguments.dim(${i}, "${name}");`)
+  })
+  for (const line of rows) writer.writeLine(line)
+  writer.writeLine(`const heddle::Count elements[] = {${sizes.join(', ')}};`)
+  writer.writeLine(`heddle::Split<${scratch.length}> split(launch, error, arguments, "${mapped.key}", elements);`)
+  const parts = [...before.map((part, at) => [part, `${partName(at)}::run`] as const), [mapped, last] as const]
+  for (const [{ instance }, run] of parts)
+    writer.writeLine(`split.run(${[run, ...instance.kernel.tensors.map(placeOf)].join(', ')});`)
+  writer.writeLine('return split.status;')
+  return lines(writer)
+}
+
+/** Source that computes groups as rows where their sizes suit one launch. */
+function rowsLines(
+  { mapped, length, kept, groups }: InRows,
+  whole: Pick<MappedKernel, 'instance'>,
+  scope: Scope,
+): readonly string[] {
+  const extents = mapped.axes.map(({ dim }) => operandText(extentIn(whole)(dim), scope))
+  const elements = wideText(length, scope, toCount)
+  return [
+    `// A block keeps a group of up to ${kept} elements in registers.`,
+    `if (heddle::suit_rows(${productText(extents)}, ${elements}, ${kept}, ${groups})) return ${rowsName}::run(launch, error);`,
+  ]
+}

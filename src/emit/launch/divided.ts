@@ -1,0 +1,71 @@
+/** Launches of column programs and programs of totals as source. The device headers choose their teams. */
+import type CodeBlockWriter from 'code-block-writer'
+import { type ColumnProgram, passesOf, type TotalProgram, walkOf } from '../../schedule/divided/divided_program.js'
+import type { Reduced } from '../../schedule/divided/reduction.js'
+import type { MappedKernel } from '../../schedule/mapped.js'
+import { functionName } from '../kernels/frame.js'
+import { expressionText, type Scope, wideText } from '../print/expression.js'
+import { functorsText } from '../print/reductions.js'
+import { userMonoidName } from '../print/user_monoids.js'
+import { productText } from './conditions.js'
+
+/** Functors of reductions, as template arguments. */
+const functorsOf = (reductions: readonly Reduced[], { instance: { kernel } }: MappedKernel): string =>
+  functorsText(
+    reductions.map(({ stmt, values }) => ({ monoid: stmt.monoid, type: values[0]?.type ?? 'f32' })),
+    { ownName: (own) => userMonoidName(own, kernel) },
+  )
+
+/** Launches the walk over a tensor, by a warp, one block or several. */
+export function writeTotalsLaunch(
+  mapped: MappedKernel,
+  program: TotalProgram,
+  args: string,
+  extents: readonly string[],
+  scope: Scope,
+  writer: CodeBlockWriter,
+): void {
+  const { loops, reductions } = walkOf(program)
+  const kernel = functionName(mapped, 'parts')
+  const kernels = ['WalkingWarp, true', 'WalkingBlock, true', 'WalkingBlock, false'].map((team) => `${kernel}<heddle::${team}>`)
+  // A computed length may exceed the range of an index.
+  for (const { length } of loops)
+    if (length.kind === 'call') writer.writeLine(`arguments.at_most(${wideText(length, scope)}, INT32_MAX, "places of a loop");`)
+  const lengths = loops.map(({ length }) => expressionText(length, scope))
+  const inner = `heddle::chunks_of<VEC>(static_cast<int>(${lengths.at(-1)}))`
+  const chunks = [...lengths.slice(0, -1), inner].map((length) => `heddle::Count(${length})`).join(' * ')
+  const words = `heddle::words_of_totals<${functorsOf(reductions, mapped)}>`
+  const sizes = `${productText(extents)}, ${chunks}, ${words}`
+  writer.writeLine(
+    `return heddle::launch_totals(launch, error, arguments, "${mapped.key}", ${sizes}, ${kernels.join(', ')}, ${args});`,
+  )
+}
+
+/** Launches a column program. Tiles of columns differ in width, and the reduction of their rows differs too: the header chooses. */
+export function writeColumnLaunch(
+  mapped: MappedKernel,
+  program: ColumnProgram,
+  args: string,
+  extents: readonly string[],
+  scope: Scope,
+  writer: CodeBlockWriter,
+): void {
+  const { length, parts, each, sequence } = program
+  const columns = expressionText(length, scope)
+  const shared = passesOf(program).map(({ reductions }) => `heddle::bytes_of_walk<Team, VEC, ${functorsOf(reductions, mapped)}>`)
+  writer.write('const auto run = [&](auto team, int64_t tiles) -> int32_t ').inlineBlock(() => {
+    writer.writeLine('using Team = decltype(team);')
+    writer.writeLine(`constexpr uint32_t shared = ${shared.join(' + ')};`)
+    const kernel = `${functionName(mapped, 'columns')}<Team>`
+    writer.writeLine(`return heddle::launch_columns<Team>(launch, error, "${mapped.key}", tiles, shared, ${kernel}, ${args});`)
+  })
+  writer.write(';').newLine()
+  // There may be few stored rows, such as channels.
+  const stored = sequence.find((step) => step.kind === 'stores')
+  const rows = (stored?.loops ?? []).map((loop) => `, ${expressionText(loop.length, scope)}`).join('')
+  const choose = stored === undefined ? 'choose_columns' : 'choose_stored_columns'
+  const chunks = each === 1 ? '' : `, ${each}`
+  writer.writeLine(
+    `return heddle::${choose}<VEC, ${parts}${chunks}>(${productText(extents)}, ${columns}${rows}, arguments, run);`,
+  )
+}

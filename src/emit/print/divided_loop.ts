@@ -1,0 +1,113 @@
+/**
+ * Loops that the slots of a column or the threads of a grid divide, as CUDA source. They run in rounds: the chunks of a round are all loaded before the
+ * first is used.
+ */
+import type CodeBlockWriter from 'code-block-writer'
+import { mark } from '../../ir/trace.js'
+import type { DividedLoop, Loop } from '../../loop/ir.js'
+import { bodyWriter, insert, lines } from '../kernels/frame.js'
+import { expressionText, operandText, tensorOf } from './expression.js'
+import { chunkText } from './loop_leaf.js'
+import { storageText } from './names.js'
+import type { Printing } from './state.js'
+
+/** Source around the iterations of a round. */
+interface Rounds {
+  readonly header: string
+  /** Iterations of a round. */
+  readonly count: string
+  /** Lines that begin iteration `j`, or end the round; they declare the indices that are used. */
+  readonly begin: () => readonly string[]
+  readonly inside: Partial<Printing>
+}
+
+export function printDivided(
+  loop: DividedLoop,
+  printing: Printing,
+  print: (loops: readonly Loop[], printing: Printing) => void,
+): void {
+  const { context } = printing
+  const { writer, names, used, elements } = context
+  const { header, count, begin, inside } = loop.owner === 'slot' ? ofSlots(loop, printing) : ofGrid(loop, printing)
+  const here: Printing = { ...printing, ...inside }
+  const copies = loop.body.flatMap((each) => (each.kind === 'copy' ? [each] : []))
+  const each = (write: (to: CodeBlockWriter) => void): void => {
+    for (const { index } of loop.loops) used.indices.delete(index)
+    const to = bodyWriter(writer.getIndentationLevel() + 1)
+    write(to)
+    writer.writeLine('HEDDLE_UNROLL')
+    writer.write(`for (int j = 0; j < ${count}; ++j)`).block(() => {
+      for (const line of begin()) writer.writeLine(line)
+      insert(lines(to), writer)
+    })
+  }
+  writer.write(header).block(() => {
+    for (const { row, load } of copies) {
+      const storage = storageText(tensorOf(load.tensor, context), names)
+      writer.writeLine(`heddle::Chunk<${storage}, VEC> ${names.value(row)}[${count}];`)
+      elements.set(row, `${names.value(row)}[j][i]`)
+    }
+    const { when } = loop
+    const counts = when === undefined ? undefined : names.fresh('counts')
+    if (counts !== undefined) writer.writeLine(`bool ${counts}[${count}];`)
+    if (copies.length > 0 || when !== undefined)
+      each((to) => {
+        if (when !== undefined) to.writeLine(`${counts}[j] = ${expressionText(when, context)};`)
+        const guard = counts === undefined ? '' : `if (${counts}[j]) `
+        for (const copy of copies)
+          to.writeLine(`${guard}${names.value(copy.row)}[j] = ${chunkText(copy, here)};${mark(copy.load)}`)
+      })
+    each((to) => {
+      if (counts !== undefined) to.writeLine(`if (!${counts}[j]) continue;`)
+      const rest = loop.body.filter(({ kind }) => kind !== 'copy')
+      print(rest, { ...here, context: { ...context, writer: to } })
+    })
+  })
+}
+
+function ofSlots({ loops }: DividedLoop, { context }: Printing): Rounds {
+  const [loop] = loops
+  if (loop === undefined) throw new Error('internal: slots divide no rows')
+  const row = context.names.value(loop.index)
+  const rows = operandText(loop.length, context)
+  return {
+    header: `for (int64_t round = team.first_row(); valid > 0 && round < ${rows}; round += Team::round)`,
+    count: 'Team::loads',
+    begin: () => [
+      `if (round + Team::rows_before(j) >= ${rows}) break;`,
+      `const int ${row} = static_cast<int>(round) + Team::rows_before(j);`,
+    ],
+    inside: { row },
+  }
+}
+
+function ofGrid({ loops }: DividedLoop, { context }: Printing): Rounds {
+  const { names, used, writer } = context
+  const inner = loops.at(-1)
+  if (inner === undefined) throw new Error('internal: a grid divides no loop')
+  const outer = loops.slice(0, -1).reverse()
+  const length = operandText(inner.length, context)
+  const first = names.first(inner.index)
+  writer.writeLine('const int64_t stride = int64_t{parts} * Team::lanes;')
+  const begin = (): readonly string[] => [
+    'int64_t at = round + j * stride;',
+    'if (at >= chunks) break;',
+    outer.length === 0
+      ? `const int ${first} = static_cast<int>(at) * VEC;`
+      : `const int ${first} = heddle::peel(at, heddle::chunks_of<VEC>(${length})) * VEC;`,
+    `[[maybe_unused]] const int valid = ${length} - ${first};`,
+    ...outer.flatMap(({ index, length: extent }, i) => {
+      const isLast = i === outer.length - 1
+      if (isLast && !used.indices.has(index)) return []
+      const declare = used.indices.has(index) ? `const int ${names.value(index)} = ` : ''
+      return [`${declare}${isLast ? 'static_cast<int>(at)' : `heddle::peel(at, ${operandText(extent, context)})`};`]
+    }),
+  ]
+  const start = 'int64_t{part} * Team::lanes + team.lane()'
+  return {
+    header: `for (int64_t round = ${start}; round < chunks; round += heddle::total_loads * stride)`,
+    count: 'heddle::total_loads',
+    begin,
+    inside: { first },
+  }
+}

@@ -1,0 +1,211 @@
+/** Nodes of the loop IR without a body as lines of CUDA source. */
+import type { Expr, ExprOf } from '../../ir/expr.js'
+import { mark } from '../../ir/trace.js'
+import type { Access, Accumulate, Accumulator, Combine, Compute, Copy, Let, Loop, Prefetch, Store } from '../../loop/ir.js'
+import { putLine, sharedLines } from '../constructs/shared_row.js'
+import type { PassContext } from './context.js'
+import { announceLine, exchangeLines } from './exchange.js'
+import { expressionText, offsetText, operandText, type Scope, tensorOf, wideText } from './expression.js'
+import { scalarText, storageText } from './names.js'
+import { functorText } from './reductions.js'
+import { beforeStore } from './rounding.js'
+import { declare, type Printing } from './state.js'
+import { fieldsText, fieldText } from './user_monoid.js'
+import { isFold } from './user_monoids.js'
+
+type Leaf = Exclude<Loop, { readonly kind: 'for' | 'version' | 'exists' | 'search' | 'call' }>
+
+export function leafText(loop: Leaf, printing: Printing): readonly string[] {
+  const { context, given } = printing
+  const { names, elements } = context
+  switch (loop.kind) {
+    case 'let':
+      return [letLine(loop, printing)]
+    case 'offset':
+      return [`const int64_t ${declare(loop.name, 'start', printing)} = ${wideText(loop.value, context)};`]
+    case 'buffer': {
+      const name = loop.of === undefined ? names.value(loop.name) : declare(loop.name, loop.of, printing)
+      if (loop.row !== undefined) elements.set(loop.row, loop.shape === 'row' ? `${name}[chunk][i]` : `${name}[i]`)
+      const size = loop.shape === 'row' ? '[CHUNKS][VEC]' : '[VEC]'
+      return [`${scalarText[loop.type]} ${name}${size}${loop.zero ? ' = {}' : ''};${mark(...loop.from)}`]
+    }
+    case 'copy':
+      return loop.shape === 'row' ? rowLines(loop, names.value(loop.row), 'CHUNKS', printing) : [chunkLine(loop, printing)]
+    case 'prefetch':
+      return prefetchLines(loop, printing)
+    case 'compute':
+      return [computeLine(loop, printing)]
+    case 'fill': {
+      const value = storedText(loop, context)
+      return [`${whenText(loop, context)}${given.get(loop.buffer)}[i] = ${value};`]
+    }
+    case 'accumulator':
+      return [accumulatorLine(loop, printing)]
+    case 'accumulate':
+      return [accumulateLine(loop, printing)]
+    case 'combine':
+      return combineLines(loop, printing)
+    case 'announce':
+      return [announceLine(loop, printing)]
+    case 'exchange':
+      return exchangeLines(loop, printing)
+    case 'storeChunk': {
+      const { access, buffer } = loop
+      const call = `heddle::${context.chunkStore ?? 'store_chunk'}<${widthText(access, context)}>`
+      const offset = chunkOffset(access, printing.first, printing)
+      const text = `${whenText(loop, context)}${call}(${names.tensor(access.tensor)}, ${offset}, valid, ${given.get(buffer)});`
+      return [text + mark(...loop.from)]
+    }
+    case 'store':
+      return [storeLine(loop, context)]
+    case 'shared':
+      return sharedLines(loop.row, context)
+    case 'put':
+      return [putLine(loop, context)]
+    case 'barrier':
+      for (const name of loop.publishes) context.shared?.set(name, `${names.value(name)}.get`)
+      return [`team.meet();${mark(...(loop.from ?? []))}`]
+  }
+}
+
+function letLine({ name, type, value, ofChunk }: Let, printing: Printing): string {
+  const { names } = printing.context
+  const text = expressionText(value, printing.context)
+  const { tensor } = ofChunk ?? {}
+  const wanted = tensor === undefined ? 'of_chunk' : `${names.tensor(tensor)}_of_chunk`
+  const given = ofChunk === undefined || ofChunk.named ? names.value(name) : declare(name, wanted, printing)
+  return `const ${scalarText[type]} ${given} = ${ofChunk?.masked === true ? `valid > 0 ? ${text} : 0` : text};`
+}
+
+/** Template arguments of a chunk access: its width, and whether it needs no checks. */
+const widthText = ({ whole }: Access, { walk, isVersioned }: PassContext): string =>
+  walk === 'single' && isVersioned !== true ? 'VEC' : `VEC, ${whole ? 'WHOLE' : 'false'}`
+
+/** Offset of the element at loop index `at`. */
+function chunkOffset({ run, rows, start, index, tensor, indices }: Access, at: string, { context, given }: Printing): string {
+  if (rows === undefined && run === Number.POSITIVE_INFINITY) return start === undefined ? at : `${given.get(start)} + ${at}`
+  const value = (name: string): string => (name === index ? at : context.names.value(name))
+  return offsetText(tensor, indices, { ...context, names: { ...context.names, value } })
+}
+
+/** Loads a lane's chunks of a row into an array. */
+function rowLines({ load, access, guard, length, row }: Copy, name: string, chunks: string, printing: Printing): string[] {
+  const { context } = printing
+  const { names } = context
+  if (chunks === 'CHUNKS') context.elements.set(row, `${name}[chunk][i]`)
+  const element = names.value(access.index)
+  const place = `[&](int ${element}) -> int64_t { return ${chunkOffset(access, element, printing)}; }`
+  const extent = operandText(length, context)
+  const text = `heddle::load_row<${widthText(access, context)}>(team, ${names.tensor(load.tensor)}, ${extent}, ${name}, ${place});${mark(load)}`
+  const chunk = `heddle::Chunk<${storageText(tensorOf(load.tensor, context), names)}, VEC> ${name}[${chunks}]${mark(load)}`
+  return guard === undefined ? [`${chunk};`, text] : [`${chunk} = {};`, `if (${operandText(guard, context)}) ${text}`]
+}
+
+function prefetchLines({ name, copy }: Prefetch, printing: Printing): string[] {
+  const given = declare(name, `soon_${printing.context.names.value(copy.row)}`, printing)
+  const [chunk = '', load = ''] = rowLines(copy, given, '1', printing)
+  return [chunk, `if constexpr (CHUNKS == 1) ${load}`]
+}
+
+/** Source of a chunk load that reads nothing if a guard does not hold. */
+export function guardedText(
+  { load, guard }: { readonly load: ExprOf<'load'>; readonly guard?: Copy['guard'] },
+  text: string,
+  scope: Scope,
+): string {
+  if (guard === undefined) return text
+  return `${expressionText(guard, scope)} ? ${text} : heddle::Chunk<${storageText(tensorOf(load.tensor, scope), scope.names)}, VEC>{}`
+}
+
+/** Source of one chunk. */
+export const chunkText = ({ load, access }: Copy, printing: Printing): string =>
+  `heddle::load_chunk<${widthText(access, printing.context)}>(${printing.context.names.tensor(load.tensor)}, ${chunkOffset(access, printing.first, printing)}, valid)`
+
+/** A load of one chunk. */
+function chunkLine(copy: Copy, printing: Printing): string {
+  const { context, given } = printing
+  const { row, load, prefetched } = copy
+  const name = context.names.value(row)
+  const guarded = guardedText(copy, chunkText(copy, printing), context)
+  context.elements.set(row, `${name}[i]`)
+  return `const auto ${name} = ${prefetched === undefined ? guarded : `CHUNKS == 1 ? ${given.get(prefetched)}[0] : ${guarded}`};${mark(load)}`
+}
+
+function computeLine({ row, type, value, shape }: Compute, printing: Printing): string {
+  const { context } = printing
+  const name = context.names.value(row)
+  const text = 'kind' in value ? expressionText(value, context) : scannedText(value.scan, value.field, printing)
+  if (shape === 'row') return `${name}[chunk][i] = ${text};`
+  if (shape === 'chunk') return `${name}[i] = ${text};`
+  context.elements.set(row, name)
+  return `const ${scalarText[type]} ${name} = ${text};`
+}
+
+/** Declares an accumulator: of a lane, of each column of a thread, or of the values up to each element, or of a recurrence with its initial values. */
+function accumulatorLine(accumulator: Accumulator, printing: Printing): string {
+  const { name, of, monoid, columns, scan, rows, starts, from } = accumulator
+  const { context } = printing
+  const wanted = `${of === undefined ? 'merged' : context.names.value(of)}_${columns === true ? 'sums' : 'lanes'}`
+  const given = declare(name, wanted, printing)
+  for (const { row, field } of rows) context.elements.set(row, scannedText(accumulator, field, printing))
+  const functor = functorText(accumulator, context)
+  if (columns === true) return `heddle::ColumnSums<${functor}, Team, VEC> ${given};${mark(...from)}`
+  if (!scan) return `heddle::Accumulator<${functor}> ${given};${mark(...from)}`
+  if (typeof monoid === 'string' || !isFold(monoid)) return `heddle::Prefix<${functor}, VEC> ${given};${mark(...from)}`
+  return `heddle::Carry<${functor}, VEC> ${given}(${fieldsText(starts.map((start) => expressionText(start, context)))});`
+}
+
+/** An element of a scan. */
+function scannedText({ name, monoid }: Pick<Accumulator, 'name' | 'monoid'>, field: number, { given }: Printing): string {
+  const element = `${given.get(name)}[i]`
+  return typeof monoid === 'string' ? element : fieldText(monoid, field, element)
+}
+
+function accumulateLine({ into, values }: Accumulate, { context, given, first, row }: Printing): string {
+  const texts = values.map((value) => expressionText(value, context))
+  const element = typeof into.monoid === 'string' ? texts.join() : fieldsText(texts)
+  if (into.columns === true) return `${given.get(into.name)}.add(j, i, ${element}, ${row});${mark(...values)}`
+  return `${given.get(into.name)}.add(${into.scan ? 'i, ' : ''}${element}, ${first} + i);${mark(...values)}`
+}
+
+function combineLines({ accumulator, across, into }: Combine, { context, given }: Printing): string[] {
+  const { name, monoid, scan, from } = accumulator
+  const [lanes, places] = [given.get(name), mark(...from)]
+  if (across === 'vector') return [`${lanes}.end_chunk();${places}`]
+  if (scan) {
+    const isCarried = typeof monoid !== 'string' && isFold(monoid)
+    return [`${isCarried ? `heddle::take_turns(team, ${lanes});` : `team.scan(${lanes});`}${places}`]
+  }
+  const { names } = context
+  const [total] = into
+  if (typeof monoid === 'string' && total !== undefined)
+    return [`const ${scalarText[total.type]} ${names.value(total.name)} = team.reduce(${lanes});${places}`]
+  if (typeof monoid === 'string') throw new Error('internal: a reduction has no result')
+  const all = names.fresh('merged_fields')
+  return [
+    `const auto ${all} = team.reduce(${lanes});${places}`,
+    ...into.map(
+      (field, i) =>
+        `[[maybe_unused]] const ${scalarText[field.type]} ${names.value(field.name)} = ${fieldText(monoid, i, all)};${places}`,
+    ),
+  ]
+}
+
+/** A store of one element. */
+function storeLine({ tensor, indices, value, when, by }: Store, context: PassContext): string {
+  const { names } = context
+  const write = (stored: string): string =>
+    `heddle::write(${names.tensor(tensor)}, ${offsetText(tensor, indices, context)}, ${stored});`
+  const isFirst = by === 'first slot' ? 'if (team.stores()) ' : ''
+  if (by !== 'first lane')
+    return `${isFirst}${whenText({ when }, context)}${write(storedText({ tensor, value }, context))}${mark(value)}`
+  const also = when === undefined ? '' : ` && ${operandText(when, context)}`
+  return `if (team.lane() == 0${also}) ${write(expressionText(value, context))}`
+}
+
+/** Guard of a statement that is executed only where its condition holds. */
+const whenText = ({ when }: { readonly when?: Expr | undefined }, context: Scope): string =>
+  when === undefined ? '' : `if (${expressionText(when, context)}) `
+
+const storedText = ({ tensor, value }: { readonly tensor: string; readonly value: Expr }, context: Scope): string =>
+  expressionText(beforeStore(value, tensorOf(tensor, context).dtype), context)

@@ -1,0 +1,24 @@
+/** State of the loop IR while it is printed: names that lowering made up have source only where they are declared. */
+import type { Search } from '../../loop/ir.js'
+import type { Written } from '../constructs/construct.js'
+import type { PassContext } from './context.js'
+
+/** State of printing. */
+export interface Printing {
+  readonly context: PassContext
+  /** Source of names that lowering made up, and of indices of chunks. */
+  readonly given: Map<string, string>
+  /** Source of the first element's index in the enclosing chunk. */
+  readonly first: string
+  /** Source of the current row of slots. */
+  readonly row?: string
+  /** Source of the constructs that lanes compute together. */
+  readonly searches: Map<Search['stmt'], Written>
+}
+
+/** Replaces a made-up name by a fresh one. */
+export function declare(name: string, wanted: string, { given, context }: Printing): string {
+  const fresh = context.names.fresh(wanted)
+  given.set(name, fresh)
+  return fresh
+}
