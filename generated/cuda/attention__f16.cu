@@ -56,6 +56,6 @@ extern "C" int32_t heddle_launch_attention__f16(const heddle_launch* launch, hed
   const auto x = arguments.in<T>(2, "x", ((heddle::Count(t_extent) * extent) * h_extent) * d_extent);
   const auto y = arguments.out<T>(3, "y", (heddle::Count(t_extent) * h_extent) * d_extent);
   if (arguments.status != HEDDLE_OK || b_extent == 0 || h_extent == 0) return arguments.status;
-  return heddle::launch_attention<T>(launch, error, "attention__f16", {b_extent, h_extent, s_extent, s_extent, d_extent, d_extent}, x, x, x, y, Slots{static_cast<int>(b_extent), static_cast<int>(t_extent), static_cast<int>(extent), static_cast<int>(h_extent), static_cast<int>(d_extent), factor, lengths, starts});
+  return heddle::launch_attention<T>(launch, error, "attention__f16", {b_extent, h_extent, s_extent, s_extent, d_extent, d_extent, arguments.is_settled(0) && arguments.is_settled(1)}, x, x, x, y, Slots{static_cast<int>(b_extent), static_cast<int>(t_extent), static_cast<int>(extent), static_cast<int>(h_extent), static_cast<int>(d_extent), factor, lengths, starts});
 }
 

@@ -57,6 +57,6 @@ extern "C" int32_t heddle_launch_attention_memory__f16(const heddle_launch* laun
   const auto x2 = arguments.in<T>(3, "x2", (((heddle::Count(b_extent) * n_extent) * extent) * h_extent) * d_extent);
   const auto y = arguments.out<T>(4, "y", ((heddle::Count(b_extent) * s_extent) * h_extent) * d_extent);
   if (arguments.status != HEDDLE_OK || b_extent == 0 || h_extent == 0) return arguments.status;
-  return heddle::launch_attention<T>(launch, error, "attention_memory__f16", {b_extent, h_extent, s_extent, n_extent, d_extent, d_extent}, x, x2, x2, y, Slots{static_cast<int>(s_extent), static_cast<int>(n_extent), static_cast<int>(h_extent), static_cast<int>(d_extent), static_cast<int>(extent), factor, lengths, mask});
+  return heddle::launch_attention<T>(launch, error, "attention_memory__f16", {b_extent, h_extent, s_extent, n_extent, d_extent, d_extent, arguments.is_settled(0)}, x, x2, x2, y, Slots{static_cast<int>(s_extent), static_cast<int>(n_extent), static_cast<int>(h_extent), static_cast<int>(d_extent), static_cast<int>(extent), factor, lengths, mask});
 }
 

@@ -59,6 +59,6 @@ extern "C" int32_t heddle_launch_attention_pairs__f32(const heddle_launch* launc
   const auto x = arguments.in<T>(3, "x", ((heddle::Count(t_extent) * extent) * h_extent) * d_extent);
   const auto y = arguments.out<T>(4, "y", (heddle::Count(t_extent) * h_extent) * d_extent);
   if (arguments.status != HEDDLE_OK || b_extent == 0 || h_extent == 0) return arguments.status;
-  return heddle::launch_attention<T>(launch, error, "attention_pairs__f32", {b_extent, h_extent, s_extent, s_extent, d_extent, d_extent}, x, x, x, y, Slots{static_cast<int>(b_extent), static_cast<int>(s_extent), static_cast<int>(t_extent), static_cast<int>(extent), static_cast<int>(h_extent), static_cast<int>(d_extent), factor, lengths, mask, starts});
+  return heddle::launch_attention<T>(launch, error, "attention_pairs__f32", {b_extent, h_extent, s_extent, s_extent, d_extent, d_extent, arguments.is_settled(0) && arguments.is_settled(2)}, x, x, x, y, Slots{static_cast<int>(b_extent), static_cast<int>(s_extent), static_cast<int>(t_extent), static_cast<int>(extent), static_cast<int>(h_extent), static_cast<int>(d_extent), factor, lengths, mask, starts});
 }
 

@@ -9,6 +9,7 @@
 // bias_argmax__f32_block_wide: a block of 512 threads a row; 4 x 4 values a lane in registers
 // bias_argmax__f32_block_reread: a block of 512 threads a row; values computed again in every pass
 #include "kernel.cuh"
+#include "request.cuh"
 
 namespace {
 
@@ -24,6 +25,7 @@ __global__ void __launch_bounds__(Team::threads, 1) bias_argmax_kept(
     const heddle::ConstantIn<T> bias,
     const heddle::Out<float> y,
     const heddle::Out<int> y2) {
+  heddle::request_vector(bias, n);
   heddle::begin_kernel();
   Team team;
   int64_t position = team.row();
@@ -75,6 +77,7 @@ __global__ void __launch_bounds__(Team::threads, 2) bias_argmax_reread(
     const heddle::ConstantIn<T> bias,
     const heddle::Out<float> y,
     const heddle::Out<int> y2) {
+  heddle::request_vector(bias, n);
   heddle::begin_kernel();
   Team team;
   int64_t position = team.row();

@@ -9,6 +9,7 @@
 // bias_residual_and_layer_norm__f16_block_wide: a block of 512 threads a row; 2 x 8 values a lane in registers
 // bias_residual_and_layer_norm__f16_block_reread: a block of 512 threads a row; values computed again in every pass
 #include "kernel.cuh"
+#include "request.cuh"
 
 namespace {
 
@@ -28,6 +29,9 @@ __global__ void __launch_bounds__(Team::threads, 1) bias_residual_and_layer_norm
     const heddle::ConstantIn<T> beta,
     const heddle::Out<T> z,
     const heddle::Out<T> y2) {
+  heddle::request_vector(gamma, n);
+  heddle::request_vector(beta, n);
+  heddle::request_vector(bias, n);
   heddle::begin_kernel();
   Team team;
   int64_t position = team.row();
@@ -123,6 +127,9 @@ __global__ void __launch_bounds__(Team::threads, 2) bias_residual_and_layer_norm
     const heddle::ConstantIn<T> beta,
     const heddle::Out<T> z,
     const heddle::Out<T> y2) {
+  heddle::request_vector(bias, n);
+  heddle::request_vector(gamma, n);
+  heddle::request_vector(beta, n);
   heddle::begin_kernel();
   Team team;
   int64_t position = team.row();

@@ -10,6 +10,7 @@
 // dequantize_rows_bias_residual_rms_norm_quantize_rows__f16_block_reread: a block of 512 threads a row; values computed again in every pass
 #include "kernel.cuh"
 #include "fast.cuh"
+#include "request.cuh"
 
 namespace {
 
@@ -32,6 +33,9 @@ __global__ void __launch_bounds__(Team::threads, 1) dequantize_rows_bias_residua
     const heddle::Out<T> z,
     const heddle::Out<signed char> y2,
     const heddle::Out<float> steps2) {
+  heddle::request_vector(gamma, n);
+  heddle::request_vector(channels, n);
+  heddle::request_vector(bias, n);
   heddle::begin_kernel();
   Team team;
   int64_t position = team.row();
@@ -130,6 +134,9 @@ __global__ void __launch_bounds__(Team::threads, 2) dequantize_rows_bias_residua
     const heddle::Out<T> z,
     const heddle::Out<signed char> y2,
     const heddle::Out<float> steps2) {
+  heddle::request_vector(channels, n);
+  heddle::request_vector(bias, n);
+  heddle::request_vector(gamma, n);
   heddle::begin_kernel();
   Team team;
   int64_t position = team.row();

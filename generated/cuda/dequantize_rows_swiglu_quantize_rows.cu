@@ -10,6 +10,7 @@
 // dequantize_rows_swiglu_quantize_rows_block_reread: a block of 512 threads a row; values computed again in every pass
 #include "kernel.cuh"
 #include "fast.cuh"
+#include "request.cuh"
 
 namespace {
 
@@ -27,6 +28,8 @@ __global__ void __launch_bounds__(Team::threads, 1) dequantize_rows_swiglu_quant
     const heddle::ConstantIn<float> channels2,
     const heddle::Out<signed char> y,
     const heddle::Out<float> steps2) {
+  heddle::request_vector(channels, n);
+  heddle::request_vector(channels2, n);
   heddle::begin_kernel();
   Team team;
   int64_t position = team.row();
@@ -98,6 +101,8 @@ __global__ void __launch_bounds__(Team::threads, 2) dequantize_rows_swiglu_quant
     const heddle::ConstantIn<float> channels2,
     const heddle::Out<signed char> y,
     const heddle::Out<float> steps2) {
+  heddle::request_vector(channels, n);
+  heddle::request_vector(channels2, n);
   heddle::begin_kernel();
   Team team;
   int64_t position = team.row();

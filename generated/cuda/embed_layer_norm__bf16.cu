@@ -9,6 +9,7 @@
 // embed_layer_norm__bf16_block_wide: a block of 512 threads a row; 2 x 8 values a lane in registers
 // embed_layer_norm__bf16_block_reread: a block of 512 threads a row; values computed again in every pass
 #include "kernel.cuh"
+#include "request.cuh"
 
 namespace {
 
@@ -33,6 +34,8 @@ __global__ void __launch_bounds__(Team::threads, 1) embed_layer_norm_kept(
     const heddle::ConstantIn<T> gamma,
     const heddle::ConstantIn<T> beta,
     const heddle::Out<T> y) {
+  heddle::request_vector(gamma, n);
+  heddle::request_vector(beta, n);
   heddle::begin_kernel();
   Team team;
   int64_t position = team.row();
@@ -137,6 +140,8 @@ __global__ void __launch_bounds__(Team::threads, 1) embed_layer_norm_reread(
     const heddle::ConstantIn<T> gamma,
     const heddle::ConstantIn<T> beta,
     const heddle::Out<T> y) {
+  heddle::request_vector(gamma, n);
+  heddle::request_vector(beta, n);
   heddle::begin_kernel();
   Team team;
   int64_t position = team.row();

@@ -9,6 +9,7 @@
 // embed_untyped_layer_norm__bf16_block_wide: a block of 512 threads a row; 2 x 8 values a lane in registers
 // embed_untyped_layer_norm__bf16_block_reread: a block of 512 threads a row; values computed again in every pass
 #include "kernel.cuh"
+#include "request.cuh"
 
 namespace {
 
@@ -31,6 +32,8 @@ __global__ void __launch_bounds__(Team::threads, 1) embed_untyped_layer_norm_kep
     const heddle::ConstantIn<T> gamma,
     const heddle::ConstantIn<T> beta,
     const heddle::Out<T> y) {
+  heddle::request_vector(gamma, n);
+  heddle::request_vector(beta, n);
   heddle::begin_kernel();
   Team team;
   int64_t position = team.row();
@@ -129,6 +132,8 @@ __global__ void __launch_bounds__(Team::threads, 1) embed_untyped_layer_norm_rer
     const heddle::ConstantIn<T> gamma,
     const heddle::ConstantIn<T> beta,
     const heddle::Out<T> y) {
+  heddle::request_vector(gamma, n);
+  heddle::request_vector(beta, n);
   heddle::begin_kernel();
   Team team;
   int64_t position = team.row();

@@ -9,6 +9,7 @@
 // force_words__bf16_block_wide: a block of 512 threads a row; 4 x 4 values a lane in registers
 // force_words__bf16_block_reread: a block of 512 threads a row; values computed again in every pass
 #include "kernel.cuh"
+#include "request.cuh"
 
 namespace {
 
@@ -27,6 +28,7 @@ __global__ void __launch_bounds__(Team::threads, 1) force_words_kept(
     const heddle::In<int> most,
     const heddle::In<int> last,
     const heddle::Out<T> y) {
+  heddle::request_vector(last, f);
   heddle::begin_kernel();
   Team team;
   int64_t position = team.row();
@@ -76,6 +78,7 @@ __global__ void __launch_bounds__(Team::threads, 2) force_words_reread(
     const heddle::In<int> most,
     const heddle::In<int> last,
     const heddle::Out<T> y) {
+  heddle::request_vector(last, f);
   heddle::begin_kernel();
   Team team;
   int64_t position = team.row();

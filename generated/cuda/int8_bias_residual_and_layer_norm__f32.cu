@@ -9,6 +9,7 @@
 // int8_bias_residual_and_layer_norm__f32_block_wide: a block of 512 threads a row; 2 x 8 values a lane in registers
 // int8_bias_residual_and_layer_norm__f32_block_reread: a block of 512 threads a row; values computed again in every pass
 #include "kernel.cuh"
+#include "request.cuh"
 
 namespace {
 
@@ -31,6 +32,10 @@ __global__ void __launch_bounds__(Team::threads, 1) int8_bias_residual_and_layer
     const heddle::ConstantIn<T> beta,
     const heddle::Out<T> z,
     const heddle::Out<signed char> y2) {
+  heddle::request_vector(gamma, n);
+  heddle::request_vector(beta, n);
+  heddle::request_vector(steps, n);
+  heddle::request_vector(bias, n);
   heddle::begin_kernel();
   Team team;
   int64_t position = team.row();
@@ -126,6 +131,10 @@ __global__ void __launch_bounds__(Team::threads, 1) int8_bias_residual_and_layer
     const heddle::ConstantIn<T> beta,
     const heddle::Out<T> z,
     const heddle::Out<signed char> y2) {
+  heddle::request_vector(steps, n);
+  heddle::request_vector(bias, n);
+  heddle::request_vector(gamma, n);
+  heddle::request_vector(beta, n);
   heddle::begin_kernel();
   Team team;
   int64_t position = team.row();

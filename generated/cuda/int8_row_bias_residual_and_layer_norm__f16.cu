@@ -9,6 +9,7 @@
 // int8_row_bias_residual_and_layer_norm__f16_block_wide: a block of 512 threads a row; 2 x 8 values a lane in registers
 // int8_row_bias_residual_and_layer_norm__f16_block_reread: a block of 512 threads a row; values computed again in every pass
 #include "kernel.cuh"
+#include "request.cuh"
 
 namespace {
 
@@ -30,6 +31,10 @@ __global__ void __launch_bounds__(Team::threads, 1) int8_row_bias_residual_and_l
     const heddle::ConstantIn<T> beta,
     const heddle::Out<T> z,
     const heddle::Out<signed char> y2) {
+  heddle::request_vector(gamma, n);
+  heddle::request_vector(beta, n);
+  heddle::request_vector(steps, n);
+  heddle::request_vector(bias, n);
   heddle::begin_kernel();
   Team team;
   int64_t position = team.row();
@@ -129,6 +134,10 @@ __global__ void __launch_bounds__(Team::threads, 2) int8_row_bias_residual_and_l
     const heddle::ConstantIn<T> beta,
     const heddle::Out<T> z,
     const heddle::Out<signed char> y2) {
+  heddle::request_vector(steps, n);
+  heddle::request_vector(bias, n);
+  heddle::request_vector(gamma, n);
+  heddle::request_vector(beta, n);
   heddle::begin_kernel();
   Team team;
   int64_t position = team.row();

@@ -9,6 +9,7 @@
 // int8_row_layer_norm__f32_block_wide: a block of 512 threads a row; 2 x 8 values a lane in registers
 // int8_row_layer_norm__f32_block_reread: a block of 512 threads a row; values computed again in every pass
 #include "kernel.cuh"
+#include "request.cuh"
 
 namespace {
 
@@ -26,6 +27,8 @@ __global__ void __launch_bounds__(Team::threads, 1) int8_row_layer_norm_kept(
     const heddle::ConstantIn<T> gamma,
     const heddle::ConstantIn<T> beta,
     const heddle::Out<signed char> y) {
+  heddle::request_vector(gamma, n);
+  heddle::request_vector(beta, n);
   heddle::begin_kernel();
   Team team;
   int64_t position = team.row();
@@ -107,6 +110,8 @@ __global__ void __launch_bounds__(Team::threads, 2) int8_row_layer_norm_reread(
     const heddle::ConstantIn<T> gamma,
     const heddle::ConstantIn<T> beta,
     const heddle::Out<signed char> y) {
+  heddle::request_vector(gamma, n);
+  heddle::request_vector(beta, n);
   heddle::begin_kernel();
   Team team;
   int64_t position = team.row();

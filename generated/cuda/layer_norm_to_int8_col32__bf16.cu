@@ -9,6 +9,7 @@
 // layer_norm_to_int8_col32__bf16_block_wide: a block of 512 threads a row; 2 x 8 values a lane in registers
 // layer_norm_to_int8_col32__bf16_block_reread: a block of 512 threads a row; values computed again in every pass
 #include "kernel.cuh"
+#include "request.cuh"
 
 namespace {
 
@@ -27,6 +28,8 @@ __global__ void __launch_bounds__(Team::threads, 1) layer_norm_to_int8_col32_kep
     const heddle::ConstantIn<T> gamma,
     const heddle::ConstantIn<T> beta,
     const heddle::Out<signed char> y) {
+  heddle::request_vector(gamma, n);
+  heddle::request_vector(beta, n);
   heddle::begin_kernel();
   Team team;
   int64_t position = team.row();
@@ -106,6 +109,8 @@ __global__ void __launch_bounds__(Team::threads, 2) layer_norm_to_int8_col32_rer
     const heddle::ConstantIn<T> gamma,
     const heddle::ConstantIn<T> beta,
     const heddle::Out<signed char> y) {
+  heddle::request_vector(gamma, n);
+  heddle::request_vector(beta, n);
   heddle::begin_kernel();
   Team team;
   int64_t position = team.row();

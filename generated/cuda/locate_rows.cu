@@ -9,6 +9,7 @@
 // locate_rows_block_wide: a block of 512 threads a row; 4 x 4 values a lane in registers
 // locate_rows_block_reread: a block of 512 threads a row; values computed again in every pass
 #include "kernel.cuh"
+#include "request.cuh"
 
 namespace {
 
@@ -23,6 +24,8 @@ __global__ void __launch_bounds__(Team::threads, 1) locate_rows_kept(
     const heddle::In<int> lengths,
     const heddle::Out<int> sequences,
     const heddle::Out<int> positions) {
+  heddle::request_vector(starts, b);
+  heddle::request_vector(lengths, b);
   heddle::begin_kernel();
   Team team;
   int64_t position = team.row();
@@ -68,6 +71,8 @@ __global__ void __launch_bounds__(Team::threads, 2) locate_rows_reread(
     const heddle::In<int> lengths,
     const heddle::Out<int> sequences,
     const heddle::Out<int> positions) {
+  heddle::request_vector(starts, b);
+  heddle::request_vector(lengths, b);
   heddle::begin_kernel();
   Team team;
   int64_t position = team.row();

@@ -65,6 +65,6 @@ extern "C" int32_t heddle_launch_prompt_attention__f32(const heddle_launch* laun
   const auto x3 = arguments.in<T>(6, "x3", ((heddle::Count(r_extent) * u_extent) * g_extent) * d_extent);
   const auto y = arguments.out<T>(7, "y", (heddle::Count(t_extent) * h_extent) * d_extent);
   if (arguments.status != HEDDLE_OK || b_extent == 0 || h_extent == 0) return arguments.status;
-  return heddle::launch_attention<T>(launch, error, "prompt_attention__f32", {b_extent, h_extent, s_extent, u_extent, d_extent, d_extent}, x, x2, x3, y, Slots{static_cast<int>(b_extent), static_cast<int>(t_extent), static_cast<int>(h_extent), static_cast<int>(d_extent), static_cast<int>(u_extent), static_cast<int>(g_extent), factor, first, starts, lengths, slots});
+  return heddle::launch_attention<T>(launch, error, "prompt_attention__f32", {b_extent, h_extent, s_extent, u_extent, d_extent, d_extent, arguments.is_settled(0) && arguments.is_settled(1) && arguments.is_settled(3) && arguments.is_settled(4)}, x, x2, x3, y, Slots{static_cast<int>(b_extent), static_cast<int>(t_extent), static_cast<int>(h_extent), static_cast<int>(d_extent), static_cast<int>(u_extent), static_cast<int>(g_extent), factor, first, starts, lengths, slots});
 }
 

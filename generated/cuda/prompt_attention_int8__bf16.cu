@@ -87,6 +87,6 @@ extern "C" int32_t heddle_launch_prompt_attention_int8__bf16(const heddle_launch
   const auto x5 = arguments.in<float>(8, "x5", (heddle::Count(r_extent) * g_extent) * u_extent);
   const auto y = arguments.out<T>(9, "y", (heddle::Count(t_extent) * h_extent) * d_extent);
   if (arguments.status != HEDDLE_OK || b_extent == 0 || h_extent == 0) return arguments.status;
-  return heddle::launch_attention<T>(launch, error, "prompt_attention_int8__bf16", {b_extent, h_extent, s_extent, u_extent, d_extent, d_extent}, x, x, x, y, Slots{static_cast<int>(b_extent), static_cast<int>(t_extent), static_cast<int>(h_extent), static_cast<int>(d_extent), static_cast<int>(g_extent), static_cast<int>(u_extent), factor, first, starts, lengths, slots, x2, x3, x4, x5});
+  return heddle::launch_attention<T>(launch, error, "prompt_attention_int8__bf16", {b_extent, h_extent, s_extent, u_extent, d_extent, d_extent, arguments.is_settled(0) && arguments.is_settled(1) && arguments.is_settled(3) && arguments.is_settled(4)}, x, x, x, y, Slots{static_cast<int>(b_extent), static_cast<int>(t_extent), static_cast<int>(h_extent), static_cast<int>(d_extent), static_cast<int>(g_extent), static_cast<int>(u_extent), factor, first, starts, lengths, slots, x2, x3, x4, x5});
 }
 

@@ -9,6 +9,7 @@
 // rms_norm__f32_block_wide: a block of 512 threads a row; 4 x 4 values a lane in registers
 // rms_norm__f32_block_reread: a block of 512 threads a row; values computed again in every pass
 #include "kernel.cuh"
+#include "request.cuh"
 
 namespace {
 
@@ -25,6 +26,7 @@ __global__ void __launch_bounds__(Team::threads, 1) rms_norm_kept(
     const heddle::In<T> x,
     const heddle::In<T> gamma,
     const heddle::Out<T> y) {
+  heddle::request_vector(gamma, n);
   heddle::begin_kernel();
   Team team;
   int64_t position = team.row();
@@ -86,6 +88,7 @@ __global__ void __launch_bounds__(Team::threads, 2) rms_norm_reread(
     const heddle::In<T> x,
     const heddle::In<T> gamma,
     const heddle::Out<T> y) {
+  heddle::request_vector(gamma, n);
   heddle::begin_kernel();
   Team team;
   int64_t position = team.row();

@@ -10,6 +10,7 @@
 // rms_norm_quantize_rows__f16_block_reread: a block of 512 threads a row; values computed again in every pass
 #include "kernel.cuh"
 #include "fast.cuh"
+#include "request.cuh"
 
 namespace {
 
@@ -27,6 +28,7 @@ __global__ void __launch_bounds__(Team::threads, 1) rms_norm_quantize_rows_kept(
     const heddle::ConstantIn<T> gamma,
     const heddle::Out<signed char> y,
     const heddle::Out<float> steps) {
+  heddle::request_vector(gamma, n);
   heddle::begin_kernel();
   Team team;
   int64_t position = team.row();
@@ -106,6 +108,7 @@ __global__ void __launch_bounds__(Team::threads, 2) rms_norm_quantize_rows_rerea
     const heddle::ConstantIn<T> gamma,
     const heddle::Out<signed char> y,
     const heddle::Out<float> steps) {
+  heddle::request_vector(gamma, n);
   heddle::begin_kernel();
   Team team;
   int64_t position = team.row();

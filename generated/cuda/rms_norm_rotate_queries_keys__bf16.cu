@@ -9,6 +9,7 @@
 // rms_norm_rotate_queries_keys__bf16_block_wide: a block of 512 threads a row; 2 x 8 values a lane in registers
 // rms_norm_rotate_queries_keys__bf16_block_reread: a block of 512 threads a row; values computed again in every pass
 #include "kernel.cuh"
+#include "request.cuh"
 
 namespace {
 
@@ -35,6 +36,8 @@ __global__ void __launch_bounds__(Team::threads, 1) rms_norm_rotate_queries_keys
     const heddle::ConstantIn<T> gamma2,
     const heddle::Out<T> y,
     const heddle::Out<T> y2) {
+  heddle::request_vector(gamma, n);
+  heddle::request_vector(gamma2, n);
   heddle::begin_kernel();
   Team team;
   int64_t position = team.row();
@@ -138,6 +141,8 @@ __global__ void __launch_bounds__(Team::threads, 2) rms_norm_rotate_queries_keys
     const heddle::ConstantIn<T> gamma2,
     const heddle::Out<T> y,
     const heddle::Out<T> y2) {
+  heddle::request_vector(gamma, n);
+  heddle::request_vector(gamma2, n);
   heddle::begin_kernel();
   Team team;
   int64_t position = team.row();

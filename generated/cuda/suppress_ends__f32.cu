@@ -9,6 +9,7 @@
 // suppress_ends__f32_block_wide: a block of 512 threads a row; 4 x 4 values a lane in registers
 // suppress_ends__f32_block_reread: a block of 512 threads a row; values computed again in every pass
 #include "kernel.cuh"
+#include "request.cuh"
 
 namespace {
 
@@ -26,6 +27,7 @@ __global__ void __launch_bounds__(Team::threads, 1) suppress_ends_kept(
     const heddle::In<int> minimum,
     const heddle::In<int> ends,
     const heddle::Out<T> y) {
+  heddle::request_vector(ends, e);
   heddle::begin_kernel();
   Team team;
   int64_t position = team.row();
@@ -71,6 +73,7 @@ __global__ void __launch_bounds__(Team::threads, 2) suppress_ends_reread(
     const heddle::In<int> minimum,
     const heddle::In<int> ends,
     const heddle::Out<T> y) {
+  heddle::request_vector(ends, e);
   heddle::begin_kernel();
   Team team;
   int64_t position = team.row();

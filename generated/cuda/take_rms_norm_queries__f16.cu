@@ -9,6 +9,7 @@
 // take_rms_norm_queries__f16_block_wide: a block of 512 threads a row; 2 x 8 values a lane in registers
 // take_rms_norm_queries__f16_block_reread: a block of 512 threads a row; values computed again in every pass
 #include "kernel.cuh"
+#include "request.cuh"
 
 namespace {
 
@@ -27,6 +28,7 @@ __global__ void __launch_bounds__(Team::threads, 1) take_rms_norm_queries_kept(
     const heddle::In<T> x,
     const heddle::ConstantIn<T> gamma,
     const heddle::Out<T> y) {
+  heddle::request_vector(gamma, n);
   heddle::begin_kernel();
   Team team;
   int64_t position = team.row();
@@ -92,6 +94,7 @@ __global__ void __launch_bounds__(Team::threads, 2) take_rms_norm_queries_reread
     const heddle::In<T> x,
     const heddle::ConstantIn<T> gamma,
     const heddle::Out<T> y) {
+  heddle::request_vector(gamma, n);
   heddle::begin_kernel();
   Team team;
   int64_t position = team.row();

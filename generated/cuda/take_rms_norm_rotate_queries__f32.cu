@@ -9,6 +9,7 @@
 // take_rms_norm_rotate_queries__f32_block_wide: a block of 512 threads a row; 4 x 4 values a lane in registers
 // take_rms_norm_rotate_queries__f32_block_reread: a block of 512 threads a row; values computed again in every pass
 #include "kernel.cuh"
+#include "request.cuh"
 
 namespace {
 
@@ -31,6 +32,7 @@ __global__ void __launch_bounds__(Team::threads, 1) take_rms_norm_rotate_queries
     const heddle::ConstantIn<float> cos,
     const heddle::ConstantIn<float> sin,
     const heddle::Out<T> y) {
+  heddle::request_vector(gamma, n);
   heddle::begin_kernel();
   Team team;
   int64_t position = team.row();
@@ -112,6 +114,7 @@ __global__ void __launch_bounds__(Team::threads, 2) take_rms_norm_rotate_queries
     const heddle::ConstantIn<float> cos,
     const heddle::ConstantIn<float> sin,
     const heddle::Out<T> y) {
+  heddle::request_vector(gamma, n);
   heddle::begin_kernel();
   Team team;
   int64_t position = team.row();

@@ -184,14 +184,15 @@ __global__ void __launch_bounds__(Shape::threads, 1)
     attention_pipelined(const AttentionSizes sizes, const BlockOrder order, const In<T> query, const In<T> key, const In<T> value,
                         const Out<O> out, const Slots slots) {
 #if defined(HEDDLE_HOPPER_CODE)
-  wait_for_producers();
-  release_consumers();
+  if (!sizes.settled) begin_kernel();
   const BlockPlace place = place_of_block<Slots>(order);
   const int tiles = place.tiles, tile = place.tile;
   PipelinedWork<Slots, Shape> work;
   work.h = place.h, work.b = place.b;
   work.queries = slots.queries(work.b), work.first = tile * Shape::queries;
   const int owned = slots.owned(work.b);
+  // What is settled is read while the previous launch ends.
+  if (sizes.settled) begin_kernel();
   if (owned > work.queries) {
     zero_rows<Shape::queries, Shape::threads, Shape::width / 8, true>(out, slots, work.b, work.h, tile, tiles, work.queries, owned,
                                                                sizes.value_dim);

@@ -20,15 +20,18 @@ struct Integer {
 /// Extents of a launch. `queries` is the most query rows of any sequence.
 struct AttentionExtents {
   int64_t batch, heads, queries, keys, head_dim, value_dim;
+  bool settled = false;  // true if the previous launch writes nothing that rows, ranges and numbers of queries depend on
 };
 
 /// The extents that kernels read, and the number of elements by which rows are moved where that is less than 8.
 struct AttentionSizes {
   int keys, head_dim, value_dim, unit;
+  bool settled;
 };
 
 inline AttentionSizes sizes_of(const AttentionExtents& extents, int unit = 8) {
-  return {static_cast<int>(extents.keys), static_cast<int>(extents.head_dim), static_cast<int>(extents.value_dim), unit};
+  return {static_cast<int>(extents.keys), static_cast<int>(extents.head_dim), static_cast<int>(extents.value_dim), unit,
+          extents.settled};
 }
 
 /// True if a Slots declares that its score is plain.

@@ -10,6 +10,7 @@ import type { Kernel } from '../ir/kernel.js'
 import type { TemplateKernel } from '../ir/template.js'
 import { isUpdating } from '../ir/update.js'
 import type { Schedule } from '../lang/plan.js'
+import { requestsVectors } from '../loop/kernel_loops.js'
 import { type Memo, noMemo } from '../memo.js'
 import { variantLines } from '../schedule/describe.js'
 import { mapKernel } from '../schedule/map.js'
@@ -160,6 +161,7 @@ function headers(mapped: MappedKernel): string[] {
       ...(program.kind === 'columns' ? ['columns.cuh'] : []),
       ...(program.kind === 'totals' ? ['totals.cuh'] : []),
       ...(program.kind === 'elementwise' && program.staging !== undefined ? ['stage.cuh'] : []),
+      ...(requestsVectors(mapped) ? ['request.cuh'] : []),
       ...(isTuned(mapped) ? ['tuned.cuh'] : []),
       ...(isUpdating(instance.kernel) ? ['update.cuh'] : []),
       ...(split === undefined ? [] : ['split.cuh', ...launchesBeside(split).flatMap(headers)]),

@@ -118,6 +118,7 @@ const leaves: {
     collected.set(loop, [])
   },
   announce: () => undefined,
+  request: () => undefined,
   copy,
   prefetch(loop, lane, run) {
     if (run.team.chunks === 1) copy({ ...loop.copy, row: loop.name }, lane, run)

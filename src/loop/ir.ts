@@ -143,6 +143,13 @@ export interface Prefetch {
   readonly copy: Copy
 }
 
+/** Request of the first elements of a tensor, before the kernel waits for the previous one. It comes before all other nodes. */
+export interface Request {
+  readonly kind: 'request'
+  readonly tensor: string
+  readonly length: Expr
+}
+
 /** An element of a row value. */
 export interface Compute {
   readonly kind: 'compute'
@@ -295,6 +302,7 @@ export type Loop =
   | Buffer
   | Copy
   | Prefetch
+  | Request
   | Compute
   | Fill
   | Accumulator

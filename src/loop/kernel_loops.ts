@@ -39,6 +39,11 @@ export function walksOf({ program }: Pick<MappedKernel, 'program'>): readonly (r
   return [...(kept ? [['kept', program.kept] as const] : []), ...(reread ? [['reread', program.reread] as const] : [])]
 }
 
+/** True if a kernel requests vectors before it waits. */
+export const requestsVectors = (mapped: MappedKernel): boolean =>
+  mapped.program.kind === 'rows' &&
+  walksOf(mapped).some(([walk, given]) => loopsOf(given, frameOf(mapped, walk)).some(({ kind }) => kind === 'request'))
+
 /** Calls `see` with the loops of a kernel after each pass. */
 export function eachPass(mapped: MappedKernel, see: (walk: Walk, pass: string, loops: readonly Loop[]) => void): void {
   for (const [walk, given] of walksOf(mapped))

@@ -6,6 +6,7 @@ import { lowerSteps } from './lower.js'
 import { lowerWalks } from './lower_walks.js'
 import { divideChunks } from './passes/divide_chunks.js'
 import { placeLoads } from './passes/place_loads.js'
+import { requestVectors } from './passes/request_vectors.js'
 import { unroll } from './passes/unroll.js'
 import { version, versionWalks, withoutChecks } from './passes/version.js'
 import { type Frame, newState } from './state.js'
@@ -22,6 +23,7 @@ export const loopPasses = {
     walk === 'columns' || walk === 'parts' ? versionWalks(loops) : version(loops),
   divideChunks: (loops: readonly Loop[], { widths }: Frame): readonly Loop[] => divideChunks(loops, widths),
   placeLoads: (loops: readonly Loop[], frame: Frame): readonly Loop[] => placeLoads(loops, frame),
+  requestVectors: (loops: readonly Loop[], frame: Frame): readonly Loop[] => requestVectors(loops, frame),
   unroll: (loops: readonly Loop[], _: Frame): readonly Loop[] => unroll(loops),
 } as const
 
@@ -43,8 +45,11 @@ export function loopsOf(
   loops = seen('versioning', passes.version(loops, frame))
   if (frame.walk === 'columns' || frame.walk === 'parts') return loops
   loops = seen('dividing chunks', passes.divideChunks(loops, frame))
-  if (frame.walk === 'kept') return seen('placing loads', passes.placeLoads(loops, frame))
-  return seen('unrolling', passes.unroll(loops, frame))
+  loops =
+    frame.walk === 'kept'
+      ? seen('placing loads', passes.placeLoads(loops, frame))
+      : seen('unrolling', passes.unroll(loops, frame))
+  return seen('requesting vectors', passes.requestVectors(loops, frame))
 }
 
 /**

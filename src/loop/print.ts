@@ -28,6 +28,8 @@ function lineOf(loop: Loop): string {
       return copyText(loop)
     case 'prefetch':
       return `prefetch ${loop.name} = ${place(loop.copy.load)} (if a lane has one chunk)`
+    case 'request':
+      return `request ${loop.tensor} (${printExpr(loop.length)} elements, before the kernel waits)`
     case 'compute':
       return `${loop.row} = ${'kind' in loop.value ? printExpr(loop.value) : accumulatorName(loop.value.scan)}`
     case 'fill':

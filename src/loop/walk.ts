@@ -35,6 +35,8 @@ export function placesOf(loop: Loop): readonly Expr[] {
       return [loop.value]
     case 'copy':
       return [...loop.access.indices, loop.length, ...some(loop.guard)]
+    case 'request':
+      return [loop.length]
     case 'prefetch':
       return placesOf(loop.copy)
     case 'storeChunk':

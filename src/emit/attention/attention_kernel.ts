@@ -4,7 +4,7 @@ import type { Expr } from '../../ir/expr.js'
 import { resolveDType } from '../../ir/instance.js'
 import type { IntrinsicName } from '../../ir/intrinsics.js'
 import { type AttentionKernel, isNormalised, multipliedTensor, type RowOperand, storesAsIs } from '../../ir/template.js'
-import { freeNames } from '../../ir/walk.js'
+import { freeNames, visit } from '../../ir/walk.js'
 import { offsetOf } from '../../schedule/access/access.js'
 import { maskedScore, tileMaskOf } from '../../schedule/block_mask.js'
 import { contains } from '../../schedule/normalise/rewrite.js'
@@ -64,7 +64,7 @@ export function emitAttention(instance: TemplateInstance, kernel: AttentionKerne
   const outside = notingScope(scope)
   const extent = (of: Expr): string => expressionText(of, outside)
   const { batch, heads, queries, keys, headDim, valueDim } = kernel
-  const extents = `{${[batch, heads, queries, keys, headDim, valueDim].map(extent).join(', ')}}`
+  const extents = `{${[...[batch, heads, queries, keys, headDim, valueDim].map(extent), settled(kernel)].join(', ')}}`
   const handles = [
     ...operands.map(({ access }) => handleOf(access, operands, instance, type, scope)),
     names.tensor(kernel.out.tensor),
@@ -164,6 +164,16 @@ function writeSlots(instance: TemplateInstance, kernel: AttentionKernel, operand
   const read = operands.filter(({ element }) => element === undefined).map(({ access }) => access)
   writer.host('bool', 'aligned', multiplesText([...rowFactors([...read, out], scope), ...ends], 'unit', scope), ['int unit'])
   return writer
+}
+
+/** Condition under which numbers of queries, ranges and places of rows may be read before the previous launch ends. */
+function settled({ tensors, queryCount, ownedCount, range, query, key, value }: AttentionKernel): string {
+  const rows = [query, key, value].flatMap(({ indices }) => indices)
+  const read = new Set<string>()
+  for (const expr of [queryCount, ownedCount, range.lower, range.upper, ...rows])
+    visit(expr, (node) => node.kind === 'load' && read.add(node.tensor))
+  const conditions = tensors.flatMap(({ name }, i) => (read.has(name) ? [`arguments.is_settled(${i})`] : []))
+  return conditions.length === 0 ? 'true' : conditions.join(' && ')
 }
 
 /** Operations that give the same result on the host as on a device. */

@@ -1,7 +1,7 @@
 /** Row programs as CUDA source: two templates over the team, one that keeps rows in registers and one that reads them again. */
 import { dtypeInfo } from '../../ir/dtype.js'
 import { resolveDType } from '../../ir/instance.js'
-import type { Walk } from '../../loop/ir.js'
+import type { Loop, Walk } from '../../loop/ir.js'
 import { frameOf } from '../../loop/kernel_loops.js'
 import { loopsOf } from '../../loop/pipeline.js'
 import { rowStatementOf } from '../../schedule/constructs/index.js'
@@ -41,12 +41,17 @@ export function rowBodies(mapped: MappedKernel, program: RowProgram, used: Scope
 function rowBody(mapped: MappedKernel, steps: readonly Step[], walk: Walk, used: Scope['used']): string {
   const names = createNames(mapped)
   const frame = bodyWriter()
+  const loops = loopsOf(steps, frameOf(mapped, walk))
+  const body = newContext(mapped, walk, names, used)
+  printLoops(loops.filter(isRequest), { ...body, writer: frame })
   frame.writeLine('heddle::begin_kernel();')
   frame.writeLine('Team team;')
   frame.writeLine('int64_t position = team.row();')
   frame.writeLine('if (position >= rows) return;')
-  const body = newContext(mapped, walk, names, used)
-  printLoops(loopsOf(steps, frameOf(mapped, walk)), body)
+  printLoops(
+    loops.filter((loop) => !isRequest(loop)),
+    body,
+  )
   const bounds = bodyWriter()
   const interval = intervalIn(mapped)
   if (interval !== undefined) writeBounds(interval, body, bounds)
@@ -54,6 +59,8 @@ function rowBody(mapped: MappedKernel, steps: readonly Step[], walk: Walk, used:
   writeIndices(mapped, frame, names, used)
   return lines(frame) + lines(bounds) + lines(body.writer)
 }
+
+const isRequest = ({ kind }: Loop): boolean => kind === 'request'
 
 /** Registers per thread if two blocks of a reread program share a multiprocessor, less those for addresses. */
 const sharedRegisters = 56

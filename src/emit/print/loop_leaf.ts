@@ -31,6 +31,8 @@ export function leafText(loop: Leaf, printing: Printing): readonly string[] {
     }
     case 'copy':
       return loop.shape === 'row' ? rowLines(loop, names.value(loop.row), 'CHUNKS', printing) : [chunkLine(loop, printing)]
+    case 'request':
+      return [`heddle::request_vector(${names.tensor(loop.tensor)}, ${operandText(loop.length, context)});`]
     case 'prefetch':
       return prefetchLines(loop, printing)
     case 'compute':
