@@ -2,6 +2,7 @@
  * Measures a matmul with every algorithm that the device's library offers for it. Each is first compared with the library's default algorithm, and
  * refused if it differs by more than two correct results may. Then all are timed interleaved, and the fastest ones again.
  */
+import { dtypeInfo } from '../../ir/dtype.js'
 import { decode } from '../../runtime/buffer.js'
 import type { NativeAlgorithm, NativeDevice, NativeMatmul, NativeProgram } from '../../runtime/native.js'
 import { matmulName } from '../../runtime/tuned_matmuls.js'
@@ -104,8 +105,7 @@ async function examine(device: NativeDevice, operands: Operands, matmul: NativeM
     const program = device.program(operands.steps(algorithm).slice(0, 1))
     try {
       const [bytes = new Uint8Array()] = await program.run([initial], [out.slice])
-      const values = decode(out.dtype, bytes)
-      return Float64Array.from(elements, (at) => values[at] ?? Number.NaN)
+      return Float64Array.from(decode(out.dtype, elementsOf(bytes, dtypeInfo[out.dtype].bytes, elements)))
     } finally {
       program.release()
     }
@@ -133,6 +133,16 @@ async function examine(device: NativeDevice, operands: Operands, matmul: NativeM
 
 /** Largest number of compared elements; in a larger result they are evenly spread. */
 const mostCompared = 1 << 20
+
+/** Elements of a result, one after the other: only these are decoded, since a large result is mostly not compared. */
+function elementsOf(result: Uint8Array, size: number, offsets: Float64Array): Uint8Array {
+  const taken = new Uint8Array(offsets.length * size)
+  for (let i = 0; i < offsets.length; i++) {
+    const at = (offsets[i] ?? 0) * size
+    for (let byte = 0; byte < size; byte++) taken[i * size + byte] = result[at + byte] ?? 0
+  }
+  return taken
+}
 
 /** Offsets of the compared elements of a result: only those that the matmul writes, since there may be padding between its rows. */
 function comparedElements({ extents: [batch, m, n], strides: [, , [ofBatch, ofRow, ofColumn]] }: NativeMatmul): Float64Array {
