@@ -6,6 +6,7 @@ import { i32 } from '../ir/build.js'
 import type { Expr } from '../ir/expr.js'
 import type { TensorParam } from '../ir/kernel.js'
 import { offsetOf } from '../schedule/access/access.js'
+import type { Multiples } from '../schedule/access/multiples.js'
 import { type Pass, statementsOf } from '../schedule/normalise/passes.js'
 import { contains, dropZeros, isZero, substituteIndex } from '../schedule/normalise/rewrite.js'
 import type { Access } from './ir.js'
@@ -14,6 +15,8 @@ import type { Access } from './ir.js'
 export interface Tensors {
   readonly tensors: readonly TensorParam[]
   readonly fixed: Readonly<Record<string, number>>
+  /** Divisors of dimensions that facts state; none by default. */
+  readonly multiples?: Multiples
 }
 
 export function tensorOf(name: string, { tensors }: Pick<Tensors, 'tensors'>): TensorParam {

@@ -6,12 +6,15 @@
 import { local } from '../ir/build.js'
 import type { Expr } from '../ir/expr.js'
 import { hashOf } from '../ir/expr_hash.js'
+import { isFull, type Multiples, noMultiples } from '../schedule/access/multiples.js'
 import { passStatementOf } from '../schedule/constructs/index.js'
-import { type AlignedChunk, inAlignedChunk, isOfChunk } from '../schedule/normalise/aligned.js'
-import { mapRow, type Pass, type PassRow } from '../schedule/normalise/passes.js'
+import { type AlignedChunk, divisorsIn, inAlignedChunk, isOfChunk } from '../schedule/normalise/aligned.js'
+import { rowExprs } from '../schedule/normalise/normal.js'
+import { mapRow, type Pass, type PassRow, passValues } from '../schedule/normalise/passes.js'
 import { contains, rewritePaths, usesIndex } from '../schedule/normalise/rewrite.js'
 import { faults } from './faults.js'
 import type { Let } from './ir.js'
+import type { Frame } from './state.js'
 
 export interface ChunkedPass {
   /** The pass, with elements that read the values computed once per chunk. */
@@ -25,11 +28,22 @@ export const firstOf = (index: string): string => `first ${index}`
 export const placeOf = (index: string): string => `place ${index}`
 
 /** Rewrites a pass over chunks that begin at multiples of their widths. Returned unchanged if chunks are single elements. */
-export function ofChunks(pass: Pass, widths: readonly number[], shared: ReadonlySet<string>): ChunkedPass {
+export function ofChunks(
+  pass: Pass,
+  { widths, multiples = noMultiples }: Pick<Frame, 'widths' | 'multiples'>,
+  shared: ReadonlySet<string>,
+): ChunkedPass {
   if (widths.every((width) => width === 1)) return { pass, values: () => [] }
   const { index } = pass.loop
   const same = new Map<string, string>()
-  const chunk: AlignedChunk = { index, first: firstOf(index), place: placeOf(index), widths, same }
+  const chunk: AlignedChunk = {
+    index,
+    first: firstOf(index),
+    place: placeOf(index),
+    widths,
+    same,
+    multiples: statedDivisors(pass, widths, multiples),
+  }
   const values: { readonly name: string; readonly value: Expr; readonly of?: { readonly tensor: string | undefined } }[] = []
 
   const once = new Map<string, Expr>()
@@ -70,6 +84,13 @@ export function ofChunks(pass: Pass, widths: readonly number[], shared: Readonly
         ofChunk: { ...of, named: of === undefined, masked: mayBeEmpty && faults(value, shared) },
       })),
   }
+}
+
+/** Hashes of run-time numbers that elements divide their index by, as far as facts state that every width divides them. */
+function statedDivisors(pass: Pass, widths: readonly number[], multiples: Multiples): ReadonlySet<string> {
+  if (multiples.size === 0) return new Set()
+  const divisors = [...pass.rows.flatMap(rowExprs), ...passValues(pass)].flatMap((value) => divisorsIn(value, pass.loop.index))
+  return new Set(divisors.filter((divisor) => isFull(divisor, widths, multiples)).map(hashOf))
 }
 
 /**

@@ -61,6 +61,8 @@ type Runs<K extends Loop['kind']> = {
 /** Nodes that lanes run together. */
 const shared: Runs<'version' | 'for' | 'exists' | 'barrier' | 'combine' | 'exchange' | 'search' | 'call'> = {
   version(loop, lanes, run) {
+    if (!loop.stated.every((length) => isWhole(length, run)))
+      throw new Error('internal: a length is not the multiple that is stated')
     const whole = loop.lengths.every((length) => isWhole(length, run))
     for (const { env } of lanes) env.values.set(wholeFlag, whole)
     runAll(loop.body, lanes, { ...run, whole })

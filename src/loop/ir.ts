@@ -287,8 +287,10 @@ export interface Version {
   readonly kind: 'version'
   /** Lengths, and lengths of parts, that must be multiples of the width; undefined for one that is not known yet. */
   readonly lengths: readonly (Expr | undefined)[]
+  /** Lengths that are multiples of the width by facts, so that they are not tested. */
+  readonly stated: readonly Expr[]
   readonly aligned: readonly Access[]
-  /** Names of offsets that are multiples of a tested length: their rows are aligned if their tensors are. */
+  /** Names of offsets that are multiples of the width, as products of such a length: their rows are aligned if their tensors are. */
   readonly multiples: ReadonlySet<string>
   readonly body: readonly Loop[]
 }

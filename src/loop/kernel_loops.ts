@@ -1,4 +1,5 @@
 /** Loops of a mapped kernel: of each way in which threads walk over its rows. Programs inside matmuls are lowered where they are written. */
+import { multiplesOf } from '../schedule/access/multiples.js'
 import type { MappedKernel } from '../schedule/mapped.js'
 import type { Loop, Walk } from './ir.js'
 import { type Lowered, loopPasses, loopsOf } from './pipeline.js'
@@ -15,6 +16,7 @@ export function frameOf(mapped: MappedKernel, walk: Walk): Frame {
     mayBeEmpty: false,
     tensors: instance.kernel.tensors,
     fixed: instance.dims,
+    multiples: multiplesOf(instance.kernel),
     known: staged.map(({ name }) => name),
     isWhole,
   }

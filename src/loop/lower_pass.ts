@@ -26,7 +26,7 @@ interface Draft {
 export function lowerPass(given: Pass, state: State): readonly Loop[] {
   const { frame, shared } = state
   const alone = isAlone(given)
-  const { pass, values } = alone ? { pass: given, values: () => [] } : ofChunks(given, frame.widths, shared)
+  const { pass, values } = alone ? { pass: given, values: () => [] } : ofChunks(given, frame, shared)
   const stages = stagesOf(pass)
   const guarded = mayFault(pass, shared) || stages.scans.length > 0
   const stmts = pass.statements.map((stmt) => lowerStmt(stmt, { state, guarded, index: pass.loop.index }))

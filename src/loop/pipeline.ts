@@ -19,9 +19,9 @@ export type Lowered = readonly Step[] | DividedProgram
 export const loopPasses = {
   lower: (given: Lowered, frame: Frame): readonly Loop[] =>
     'kind' in given ? lowerWalks(given) : lowerSteps(given, newState(frame)),
-  version: (loops: readonly Loop[], { walk }: Frame): readonly Loop[] =>
-    walk === 'columns' || walk === 'parts' ? versionWalks(loops) : version(loops),
-  divideChunks: (loops: readonly Loop[], { widths }: Frame): readonly Loop[] => divideChunks(loops, widths),
+  version: (loops: readonly Loop[], frame: Frame): readonly Loop[] =>
+    frame.walk === 'columns' || frame.walk === 'parts' ? versionWalks(loops, frame) : version(loops, frame),
+  divideChunks: (loops: readonly Loop[], frame: Frame): readonly Loop[] => divideChunks(loops, frame),
   placeLoads: (loops: readonly Loop[], frame: Frame): readonly Loop[] => placeLoads(loops, frame),
   requestVectors: (loops: readonly Loop[], frame: Frame): readonly Loop[] => requestVectors(loops, frame),
   unroll: (loops: readonly Loop[], _: Frame): readonly Loop[] => unroll(loops),

@@ -67,7 +67,9 @@ function lineOf(loop: Loop): string {
       return `call ${loop.stmt.kind}`
     case 'version': {
       const lengths = loop.lengths.map((length) => (length === undefined ? 'false' : `${printExpr(length)} % VEC == 0`))
-      return `two versions: whole rows if ${[...new Set(lengths)].join(' and ')}, and ${[...new Set(loop.aligned.map(({ tensor }) => tensor))].join(', ')} aligned`
+      const tensors = [...new Set(loop.aligned.map(({ tensor }) => tensor))].join(', ')
+      const known = loop.stated.map((length) => `; VEC divides ${printExpr(length)} by facts`)
+      return `two versions: whole rows if ${[...new Set(lengths), `${tensors} aligned`].join(' and ')}${[...new Set(known)].join('')}`
     }
   }
 }

@@ -219,7 +219,10 @@ function verifyMultiples(loops: readonly Loop[], fail: Inside['fail']): void {
     if (loop.kind !== 'version') return
     for (const name of loop.multiples) {
       const value = offsets.get(name)
-      if (value === undefined || !loop.lengths.some((length) => length !== undefined && isMultiple(value, length)))
+      if (
+        value === undefined ||
+        ![...loop.lengths, ...loop.stated].some((length) => length !== undefined && isMultiple(value, length))
+      )
         fail('a row is taken for aligned that may not be')
     }
   })

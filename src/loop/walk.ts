@@ -53,7 +53,7 @@ export function placesOf(loop: Loop): readonly Expr[] {
       if (loop.owner === 'vector') return []
       return loop.owner === 'lane' ? [loop.length] : [...loop.loops.map(({ length }) => length), ...some(loop.when)]
     case 'version':
-      return some(...loop.lengths)
+      return some(...loop.lengths, ...loop.stated)
     default:
       return []
   }

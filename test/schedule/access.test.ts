@@ -58,6 +58,22 @@ describe('how an access moves with the loop', () => {
     expect(classify(offset, 'c')).toEqual(access)
   })
 
+  it('takes a run-time number for the multiple that facts state', () => {
+    const d = dim('d')
+    const placed = (at: Expr): Expr => call('add', call('mul', call('idiv', at, d), n), call('mod', at, d))
+    const beside = (rest: Expr): Expr => placed(call('add', c, rest))
+    const eights = new Map([['d', 8]])
+    expect(classify(placed(c), 'c', eights)).toEqual({ kind: 'contiguous', run: 8 })
+    expect(classify(beside(call('mul', index('m'), d)), 'c', eights)).toEqual({ kind: 'contiguous', run: 8 })
+    expect(classify(placed(c), 'c', new Map([['d', 12]]))).toEqual({ kind: 'contiguous', run: 4 })
+    // Twins: no fact, too short a part, one of another dimension, and parts that begin elsewhere.
+    expect(classify(placed(c), 'c')).toEqual({ kind: 'gather' })
+    expect(classify(placed(c), 'c', new Map([['d', 6]]))).toEqual({ kind: 'gather' })
+    expect(classify(placed(c), 'c', new Map([['n', 8]]))).toEqual({ kind: 'gather' })
+    expect(classify(beside(index('m')), 'c', eights)).toEqual({ kind: 'gather' })
+    expect(classify(beside(call('mul', index('m'), i32(4))), 'c', eights)).toEqual({ kind: 'gather' })
+  })
+
   it('sees through layouts', () => {
     const [, stored] = splitHeads.tensors
     const [, blocks] = quantize.tensors

@@ -7,6 +7,7 @@ import type { RowAxis } from '../../ir/kernel.js'
 import { dimsOf, isMerged } from '../../ir/row_axis.js'
 import type { Walk } from '../../loop/ir.js'
 import { widthsOf } from '../../loop/kernel_loops.js'
+import { multiplesOf } from '../../schedule/access/multiples.js'
 import { type ElementwiseProgram, intervalIn, type MappedKernel } from '../../schedule/mapped.js'
 import type { Pass } from '../../schedule/normalise/passes.js'
 import type { PassContext } from '../print/context.js'
@@ -70,6 +71,7 @@ export function newContext(mapped: MappedKernel, walk: Walk, names: Names, used:
     shared: new Map(),
     ownName: (own) => userMonoidName(own, kernel),
     widths: widthsOf(mapped),
+    multiples: multiplesOf(kernel),
   }
 }
 

@@ -10,7 +10,7 @@ import type { ElementwiseProgram, MappedKernel, PieceSteps } from '../../schedul
 import type { Pass } from '../../schedule/normalise/passes.js'
 import type { PassContext } from '../print/context.js'
 import { operandText, type Scope } from '../print/expression.js'
-import { printLoops } from '../print/loops.js'
+import { printLoops, validLine } from '../print/loops.js'
 import { createNames, handleText, type Names, scalarText } from '../print/names.js'
 import { workParameters, writeBounds } from '../print/update_range.js'
 import { structTexts } from '../print/user_monoid.js'
@@ -96,7 +96,7 @@ function elementwiseBody(mapped: MappedKernel, program: ElementwiseProgram, used
   frame.writeLine('if (position >= work) return;')
   if (mapped.across !== undefined) writePeeled(mapped.across, mapped, frame, names, used)
   frame.writeLine(`const int ${first} = heddle::peel(position, heddle::chunks_of<VEC>(${length})) * VEC;`)
-  frame.writeLine(`const int valid = ${length} - ${first};`)
+  frame.writeLine(validLine(pass.loop.length, first, inner))
   const bounds = bodyWriter()
   if (interval !== undefined) writeBounds(interval, inner, bounds)
   // After all source that uses indices.

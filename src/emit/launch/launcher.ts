@@ -5,6 +5,7 @@ import { getOwn } from '../../ir/get_own.js'
 import { givenDims } from '../../ir/kernel.js'
 import { extentOf, isMerged } from '../../ir/row_axis.js'
 import { sizeOf } from '../../schedule/access/access.js'
+import { multiplesOf } from '../../schedule/access/multiples.js'
 import type { MappedKernel, RowProgram, Team } from '../../schedule/mapped.js'
 import { statementsOf } from '../../schedule/normalise/passes.js'
 import { keptRows } from '../../schedule/rows/resident_rows.js'
@@ -53,6 +54,13 @@ export function launcherBody(mapped: MappedKernel, parameters: Parameters): stri
   })
   writeLaunch(mapped, parameters, scope, actions)
 
+  // Accesses rely on facts, so they are checked whoever calls.
+  const multipleLines = [...multiplesOf(kernel)].flatMap(([dim, divisor]) => {
+    if (!givenDims(kernel).includes(dim) || getOwn(fixed, dim) !== undefined) return []
+    used.dims.add(dim)
+    return [`arguments.at_most(${names.dim(dim)} % ${divisor}, 0, "elements of ${dim} beyond a multiple of ${divisor}");`]
+  })
+
   // Written last, because the source above determines the values that are read.
   const values = bodyWriter()
   const computed = Object.entries(kernel.computed ?? {}).flatMap(([dim, extent]) =>
@@ -70,7 +78,7 @@ export function launcherBody(mapped: MappedKernel, parameters: Parameters): stri
       known === undefined ? `${declare}arguments.dim(${i}, "${dim}");` : `arguments.fixed_dim(${i}, "${dim}", ${known});`,
     )
   })
-  for (const line of computed) values.writeLine(line)
+  for (const line of [...computed, ...multipleLines]) values.writeLine(line)
   kernel.attrs.forEach(({ name, type }, i) => {
     const declare = used.attrs.has(name) ? `const ${scalarText[type]} ${names.attr(name)} = ` : ''
     values.writeLine(`${declare}arguments.${type}_attr(${i}, "${name}");`)

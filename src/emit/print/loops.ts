@@ -2,9 +2,11 @@
  * Loop IR as CUDA source. Every decision has been taken: a node is printed as it is. Names of the kernel are kept; names that lowering made up are
  * replaced by fresh ones where they are declared.
  */
+import type { Expr } from '../../ir/expr.js'
 import { mark } from '../../ir/trace.js'
 import { firstOf, placeOf } from '../../loop/chunk_values.js'
 import { type IfExists, type LaneLoop, type Loop, type Search, type VectorLoop, type Version, wholeFlag } from '../../loop/ir.js'
+import { isFull, noMultiples } from '../../schedule/access/multiples.js'
 import { passStatementOf } from '../../schedule/constructs/index.js'
 import { callText, searchTexts } from '../constructs/index.js'
 import { bodyWriter, insert, lines } from '../kernels/frame.js'
@@ -79,7 +81,7 @@ function printVersion({ lengths, aligned, multiples, body }: Version, printing: 
   given.set(wholeFlag, 'WHOLE')
   const inner = bodyWriter(2)
   print(body, { ...printing, context: { ...context, writer: inner, isVersioned: true } })
-  insert(render('whole', { condition: [...tests].join(' &&\n      '), body: lines(inner) }), writer)
+  insert(render('whole', { condition: tests.size === 0 ? 'true' : [...tests].join(' &&\n      '), body: lines(inner) }), writer)
 }
 
 function printLanes(loop: LaneLoop, printing: Printing): void {
@@ -104,8 +106,13 @@ function printLanes(loop: LaneLoop, printing: Printing): void {
     writer.write('for (int chunk = 0; chunk < CHUNKS; ++chunk)').block(() => {
       if (together) writer.writeLine(`if (chunk * Team::lanes * VEC >= ${length}) break;`)
       writer.writeLine(`const int ${first} = (chunk * Team::lanes + team.lane()) * VEC;`)
-      writer.writeLine(`const int valid = ${length} - ${first};`)
-      if (!together) writer.writeLine('if (valid <= 0) break;')
+      if (!together && hasFullChunks(loop.length, context)) {
+        writer.writeLine(`if (${first} >= ${length}) break;`)
+        writer.writeLine(validLine(loop.length, first, context))
+      } else {
+        writer.writeLine(`const int valid = ${length} - ${first};`)
+        if (!together) writer.writeLine('if (valid <= 0) break;')
+      }
       body()
     })
   } else {
@@ -117,12 +124,22 @@ function printLanes(loop: LaneLoop, printing: Printing): void {
       writer.writeLine(`const int ${first} = chunk * VEC;`)
       // Beyond the last chunk of a very long row, the place itself may not fit 32 bits.
       writer.writeLine(
-        `const int valid = ${together ? `chunk < ${chunks} ? ` : ''}${length} - ${first}${together ? ' : 0' : ''};`,
+        together ? `const int valid = chunk < ${chunks} ? ${length} - ${first} : 0;` : validLine(loop.length, first, context),
       )
       body()
     })
   }
 }
+
+/** True if facts state that the chunks of a loop are full. */
+const hasFullChunks = (length: Expr, { widths, multiples = noMultiples }: PassContext): boolean =>
+  isFull(length, widths, multiples)
+
+/** Declares the number of elements of a chunk that exist. */
+export const validLine = (length: Expr, first: string, context: PassContext): string =>
+  hasFullChunks(length, context)
+    ? `[[maybe_unused]] constexpr int valid = VEC;  // the facts of ${operandText(length, context)} leave no tail`
+    : `const int valid = ${operandText(length, context)} - ${first};`
 
 function printVector({ index, body }: VectorLoop, printing: Printing): void {
   const { writer, names, used } = printing.context

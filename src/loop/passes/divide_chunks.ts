@@ -13,10 +13,13 @@ import { type AlignedChunk, divisorsIn, inAlignedChunk } from '../../schedule/no
 import { rewritePaths } from '../../schedule/normalise/rewrite.js'
 import { firstOf, isShared, placeOf } from '../chunk_values.js'
 import { type Compute, eachLoop, type LaneLoop, type Let, type Loop, mapLoops, type VectorLoop, wholeFlag } from '../ir.js'
+import type { Frame } from '../state.js'
 import { valuesOf } from '../walk.js'
+import { testedLengths } from './version.js'
 
-/** @param widths elements per chunk, one entry for each width that the source is compiled for */
-export function divideChunks(loops: readonly Loop[], widths: readonly number[]): readonly Loop[] {
+/** @param frame widths of chunks, and what facts state of dimensions */
+export function divideChunks(loops: readonly Loop[], frame: Pick<Frame, 'widths' | 'multiples'>): readonly Loop[] {
+  const { widths } = frame
   if (widths.every((width) => width === 1)) return loops
   return loops.map((loop) => {
     if (loop.kind !== 'version') return loop
@@ -27,7 +30,9 @@ export function divideChunks(loops: readonly Loop[], widths: readonly number[]):
       for (const each of found) divisors.set(hashOf(each), each)
       return [found.length === 0 ? node : divided(node, found, widths)]
     })
-    return divisors.size === 0 ? loop : { ...loop, lengths: [...loop.lengths, ...divisors.values()], body }
+    if (divisors.size === 0) return loop
+    const { lengths, stated } = testedLengths([...loop.lengths, ...divisors.values()], frame)
+    return { ...loop, lengths, stated: [...loop.stated, ...stated], body }
   })
 }
 

@@ -3,12 +3,17 @@
  * the first reduction. It covers rows in one run whose offset depends on no later result. The chunks of the fast version need no checks.
  */
 import type { Expr } from '../../ir/expr.js'
+import { isFull, noMultiples } from '../../schedule/access/multiples.js'
 import { passStatementOf } from '../../schedule/constructs/index.js'
 import { contains, sameExpr } from '../../schedule/normalise/rewrite.js'
 import { isOneRun } from '../access.js'
-import { type Access, eachLoop, type LaneLoop, type Loop, mapLoops, type Offset } from '../ir.js'
+import { type Access, eachLoop, type LaneLoop, type Loop, mapLoops, type Offset, type Version } from '../ir.js'
+import type { Frame } from '../state.js'
 
-export function version(loops: readonly Loop[]): readonly Loop[] {
+type Known = Pick<Frame, 'widths' | 'multiples'>
+
+/** @param frame widths of chunks, and what facts state of dimensions */
+export function version(loops: readonly Loop[], frame: Known): readonly Loop[] {
   const first = loops.findIndex(({ kind }) => kind !== 'let')
   const [before, after] = [loops.slice(0, first), loops.slice(first)]
   const segments = segmentsOf(after)
@@ -33,7 +38,7 @@ export function version(loops: readonly Loop[]): readonly Loop[] {
     ...hoisted,
     {
       kind: 'version',
-      lengths,
+      ...testedLengths(lengths, frame),
       aligned: covered,
       multiples: new Set(multiples.map(({ name }) => name)),
       body: withoutChecks(
@@ -42,6 +47,15 @@ export function version(loops: readonly Loop[]): readonly Loop[] {
       ),
     },
   ]
+}
+
+/** Lengths to test, and those that facts state to be multiples of every width. */
+export function testedLengths(
+  all: readonly (Expr | undefined)[],
+  { widths, multiples = noMultiples }: Known,
+): Pick<Version, 'lengths' | 'stated'> {
+  const isStated = (length: Expr | undefined): length is Expr => length !== undefined && isFull(length, widths, multiples)
+  return { lengths: all.filter((length) => !isStated(length)), stated: all.filter(isStated) }
 }
 
 /** True if an offset is a sum of products with a length as a factor. */
@@ -55,7 +69,7 @@ export function isMultiple(offset: Expr, length: Expr): boolean {
  * Versions of programs whose rows are divided. One test covers all of them: chunks are full and aligned if the number of columns is a multiple of
  * the width, and the first element of every tensor of packed rows is aligned.
  */
-export function versionWalks(loops: readonly Loop[]): readonly Loop[] {
+export function versionWalks(loops: readonly Loop[], frame: Known): readonly Loop[] {
   const first = loops.findIndex(({ kind }) => kind !== 'let')
   const after = loops.slice(first)
   const lengths = after.flatMap((loop) => {
@@ -67,7 +81,13 @@ export function versionWalks(loops: readonly Loop[]): readonly Loop[] {
   const body = mapLoops(after, (node) => unchecked(node, isPacked))
   return [
     ...loops.slice(0, first),
-    { kind: 'version', lengths, aligned: accessesOf(after).filter(isPacked), multiples: new Set(), body },
+    {
+      kind: 'version',
+      ...testedLengths(lengths, frame),
+      aligned: accessesOf(after).filter(isPacked),
+      multiples: new Set(),
+      body,
+    },
   ]
 }
 

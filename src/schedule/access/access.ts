@@ -9,6 +9,7 @@ import type { TensorParam } from '../../ir/kernel.js'
 import { substitute } from '../../ir/walk.js'
 import { rejoin } from '../normalise/rejoin.js'
 import { substituteDims } from '../normalise/rewrite.js'
+import { divisorOf, isMultiple, type Multiples, noMultiples } from './multiples.js'
 
 export type Access =
   /** The same element for the whole row. */
@@ -49,20 +50,26 @@ interface Stride {
 const uniform: Stride = { step: 0, run: Number.POSITIVE_INFINITY }
 const unknown: Stride = { step: Number.NaN, run: 1 }
 
-/** Classifies an offset by its increment per step of the loop index. */
-export function classify(offset: Expr, index: string): Access {
-  const { step, run } = strideOf(offset, index)
+/** Classifies an offset by its increment per step of the loop index. @param multiples divisors of dimensions */
+export function classify(offset: Expr, index: string, multiples: Multiples = noMultiples): Access {
+  const { step, run } = strideOf(offset, { index, multiples })
   if (step === 0 && run === Number.POSITIVE_INFINITY) return { kind: 'uniform' }
   return step === 1 && run > 1 ? { kind: 'contiguous', run } : { kind: 'gather' }
 }
 
-function strideOf(e: Expr, index: string): Stride {
-  if (e.kind === 'index') return e.name === index ? { step: 1, run: Number.POSITIVE_INFINITY } : uniform
-  if (e.kind === 'load') return e.indices.every((i) => isUniform(i, index)) ? uniform : unknown
-  if (e.kind === 'fold') return isUniform(e.length, index) && isUniform(e.value, index) ? uniform : unknown
+/** The loop index, and divisors of dimensions. */
+interface Along {
+  readonly index: string
+  readonly multiples: Multiples
+}
+
+function strideOf(e: Expr, along: Along): Stride {
+  if (e.kind === 'index') return e.name === along.index ? { step: 1, run: Number.POSITIVE_INFINITY } : uniform
+  if (e.kind === 'load') return e.indices.every((i) => isUniform(i, along)) ? uniform : unknown
+  if (e.kind === 'fold') return isUniform(e.length, along) && isUniform(e.value, along) ? uniform : unknown
   if (e.kind === 'element') return unknown
   if (e.kind !== 'call') return uniform
-  const strides = e.args.map((arg) => strideOf(arg, index))
+  const strides = e.args.map((arg) => strideOf(arg, along))
   // Runs common to all arguments: those of 8 and of 12 have runs of 4 in common.
   const run = strides.map((each) => each.run).reduce(commonRun, Number.POSITIVE_INFINITY)
   // A value computed from arguments that are constant within a run is constant there too.
@@ -70,7 +77,7 @@ function strideOf(e: Expr, index: string): Stride {
   const [a, b, c] = e.args
   const [sa, sb, sc] = strides
   if (e.fn === 'select' && a !== undefined && c !== undefined && sb !== undefined && sb.step === sc?.step)
-    return isUniform(a, index) ? { step: sb.step, run } : unknown
+    return isUniform(a, along) ? { step: sb.step, run } : unknown
   if (a === undefined || b === undefined || sa === undefined || sb === undefined) return unknown
   switch (e.fn) {
     case 'add':
@@ -82,14 +89,14 @@ function strideOf(e: Expr, index: string): Stride {
       return { step: factor === undefined ? sb.step * (numberOf(a) ?? Number.NaN) : sa.step * factor, run }
     }
     case 'idiv':
-      return blocked(a, index, numberOf(b), 0)
+      return blocked(a, along, blockOf(b, along), 0)
     case 'shiftRight':
-      return blocked(a, index, powerOfTwo(numberOf(b)), 0)
+      return blocked(a, along, powerOfTwo(numberOf(b)), 0)
     case 'mod':
-      return blocked(a, index, numberOf(b), 1)
+      return blocked(a, along, blockOf(b, along), 1)
     case 'bitAnd': {
       const mask = numberOf(b)
-      return blocked(a, index, mask !== undefined && Number.isInteger(Math.log2(mask + 1)) ? mask + 1 : undefined, 1)
+      return blocked(a, along, mask !== undefined && Number.isInteger(Math.log2(mask + 1)) ? mask + 1 : undefined, 1)
     }
     default:
       return unknown
@@ -102,34 +109,37 @@ function commonRun(a: number, b: number): number {
   return b === 0 ? a : commonRun(b, a % b)
 }
 
+/** Shorter runs are not worth narrower chunks. */
+const shortestRun = 4
+
+/** Length of the blocks of a divisor: the number itself, or for a run-time number the power of two that facts state to divide it. */
+function blockOf(divisor: Expr, { multiples }: Along): number | undefined {
+  const known = numberOf(divisor)
+  if (known !== undefined) return known
+  const stated = divisorOf(divisor, multiples)
+  const power = stated & -stated
+  return power >= shortestRun ? power : undefined
+}
+
 /**
  * Stride of `c / q` (constant) or `c % q` (moving by one) while c stays within one block of q. Holds for the index itself, whose blocks begin at
  * multiples of q, and for the index plus a multiple of q.
  */
-function blocked(a: Expr, index: string, block: number | undefined, step: 0 | 1): Stride {
-  return block !== undefined && block > 0 && isAligned(a, index, block) ? { step, run: block } : unknown
+function blocked(a: Expr, along: Along, block: number | undefined, step: 0 | 1): Stride {
+  return block !== undefined && block > 0 && isAligned(a, along, block) ? { step, run: block } : unknown
 }
 
-function isAligned(e: Expr, index: string, block: number): boolean {
-  if (e.kind === 'index') return e.name === index
+function isAligned(e: Expr, along: Along, block: number): boolean {
+  if (e.kind === 'index') return e.name === along.index
   const [a, b] = e.kind === 'call' && e.fn === 'add' ? e.args : []
   if (a === undefined || b === undefined) return false
   const beside = (part: Expr, rest: Expr): boolean =>
-    isAligned(part, index, block) && isUniform(rest, index) && isMultiple(rest, block)
+    isAligned(part, along, block) && isUniform(rest, along) && isMultiple(rest, block, along.multiples)
   return beside(a, b) || beside(b, a)
 }
 
-/** True if a value is a multiple of a number for all values of its variables. */
-export function isMultiple(e: Expr, of: number): boolean {
-  const number = numberOf(e)
-  if (number !== undefined) return number % of === 0
-  if (e.kind !== 'call') return false
-  if (e.fn === 'add') return e.args.every((arg) => isMultiple(arg, of))
-  return e.fn === 'mul' && e.args.some((arg) => isMultiple(arg, of))
-}
-
-const isUniform = (e: Expr, index: string): boolean => {
-  const { step, run } = strideOf(e, index)
+const isUniform = (e: Expr, along: Along): boolean => {
+  const { step, run } = strideOf(e, along)
   return step === 0 && run === Number.POSITIVE_INFINITY
 }
 

@@ -8,6 +8,7 @@ import type { ChunkLoad, ColumnStore } from '../divided/divided_program.js'
 import { freshName, type Loop } from '../normalise/normal.js'
 import { rewritePaths, sameExpr, usesIndex } from '../normalise/rewrite.js'
 import { type Access, classify, offsetOf } from './access.js'
+import { multiplesOf } from './multiples.js'
 
 type Place = Pick<ExprOf<'load'>, 'tensor' | 'indices'>
 
@@ -31,7 +32,9 @@ export function chunkAccess(
     if (found === undefined) throw new Error(`internal: ${kernel.name} has no tensor ${name}`)
     return found
   }
-  const along = ({ tensor, indices }: Place, index: string): Access => classify(offsetOf(tensorOf(tensor), indices, dims), index)
+  const multiples = multiplesOf(kernel)
+  const along = ({ tensor, indices }: Place, index: string): Access =>
+    classify(offsetOf(tensorOf(tensor), indices, dims), index, multiples)
   const extents = new Map([
     ...kernel.rows.map((row) => [row.index, row.dim] as const),
     ...loops.flatMap(({ index, length }) => (length.kind === 'dim' ? [[index, length.name] as const] : [])),

@@ -9,19 +9,21 @@ import { scheduledOf } from '../constructs/index.js'
 import { type NormalKernel, rowExprs } from '../normalise/normal.js'
 import { usesIndex } from '../normalise/rewrite.js'
 import { classify, offsetOf } from './access.js'
+import { multiplesOf } from './multiples.js'
 
 /** True if the reads of an element are contiguous from row to row, and not along the row. */
-export function rowsAreNeighbours({ kernel: { tensors }, dims }: Instance, kernel: NormalKernel): boolean {
+export function rowsAreNeighbours({ kernel: own, dims }: Instance, kernel: NormalKernel): boolean {
   const last = kernel.axes.at(-1)
   if (last === undefined) return false
+  const multiples = multiplesOf(own)
   let count = 0
   let isAlong = false
   const see = (load: ExprOf<'load'>): void => {
-    const tensor = tensors.find(({ name }) => name === load.tensor)
+    const tensor = own.tensors.find(({ name }) => name === load.tensor)
     if (tensor === undefined || !kernel.loops.some(({ index }) => usesIndex(load, index))) return
     const offset = offsetOf(tensor, load.indices, dims)
-    isAlong ||= kernel.loops.some(({ index }) => classify(offset, index).kind === 'contiguous')
-    if (classify(offset, last.index).kind === 'contiguous') count++
+    isAlong ||= kernel.loops.some(({ index }) => classify(offset, index, multiples).kind === 'contiguous')
+    if (classify(offset, last.index, multiples).kind === 'contiguous') count++
   }
   const exprs = [...[...kernel.rows.values()].flatMap(rowExprs), ...kernel.statements.flatMap((s) => scheduledOf(s).values(s))]
   for (const expr of exprs)

@@ -11,6 +11,7 @@ import type { Kernel, RowAxis, Stmt, StmtOf, TensorParam } from '../../ir/kernel
 import { visitKernel } from '../../ir/walk.js'
 import { substituteIndex } from '../normalise/rewrite.js'
 import { classify, offsetOf } from './access.js'
+import { multiplesOf } from './multiples.js'
 
 /** Shorter vectors are not worth an interchange. */
 const shortestRun = 4
@@ -29,6 +30,7 @@ export function turn(kernel: Kernel, fixed: Readonly<Record<string, number>>): T
   const lets = kernel.body.filter((s): s is StmtOf<'let'> => s.kind === 'let')
   if (first?.length.kind !== 'dim' || stores.length + lets.length !== kernel.body.length) return undefined
   const { length } = first
+  const multiples = multiplesOf(kernel)
   if (
     stores.some((s) => s.length.kind !== 'dim' || s.length.name !== length.name || s.when !== undefined || s.axis !== undefined)
   )
@@ -36,7 +38,7 @@ export function turn(kernel: Kernel, fixed: Readonly<Record<string, number>>): T
   const tensor = (name: string): TensorParam | undefined => kernel.tensors.find((t) => t.name === name)
   const runOf = (name: string, indices: readonly Expr[], along: string): 'scattered' | 'uniform' | number => {
     const found = tensor(name)
-    const access = found === undefined ? undefined : classify(offsetOf(found, indices, fixed), along)
+    const access = found === undefined ? undefined : classify(offsetOf(found, indices, fixed), along, multiples)
     return access?.kind === 'contiguous' ? access.run : access?.kind === 'uniform' ? 'uniform' : 'scattered'
   }
   const runAlong = (s: StmtOf<'storeRow'>, along: string) => runOf(s.tensor, [...s.rows, indexVar(s.index)], along)

@@ -15,6 +15,7 @@ import { freshName, type NormalKernel } from '../normalise/normal.js'
 import type { Pass, Step } from '../normalise/passes.js'
 import { contains, rewriteDown, rewritePaths, sameExpr, usesIndex } from '../normalise/rewrite.js'
 import { classify, offsetOf } from './access.js'
+import { multiplesOf } from './multiples.js'
 
 /** A load that a block makes for its whole tile. */
 export interface StagedLoad {
@@ -56,10 +57,11 @@ export function stageLoads(
   const [pass] = steps.flatMap((step) => (step.kind === 'pass' ? [step.pass] : []))
   if (pass === undefined || !pass.statements.some((s) => s.kind === 'loopStore' && s.run !== undefined)) return undefined
   const { loop } = pass
+  const multiples = multiplesOf(kernel)
   const tensorOf = (name: string): TensorParam | undefined => kernel.tensors.find((tensor) => tensor.name === name)
   const chunkAlong = (load: ExprOf<'load'>, index: string): number => {
     const tensor = tensorOf(load.tensor)
-    const access = tensor && classify(offsetOf(tensor, load.indices, dims), index)
+    const access = tensor && classify(offsetOf(tensor, load.indices, dims), index, multiples)
     if (tensor === undefined || access?.kind !== 'contiguous') return 0
     let vec = packBytes / dtypeInfo[resolveDType(tensor.dtype, types)].bytes
     while (Number.isFinite(access.run) && access.run % vec !== 0) vec /= 2

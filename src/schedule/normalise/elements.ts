@@ -8,6 +8,7 @@ import { getOwn } from '../../ir/get_own.js'
 import { type Instance, resolveDType } from '../../ir/instance.js'
 import type { Kernel, TensorParam } from '../../ir/kernel.js'
 import { classify, offsetOf } from '../access/access.js'
+import { multiplesOf } from '../access/multiples.js'
 import {
   type CountedRow,
   type FoldedState,
@@ -107,7 +108,11 @@ function elementAt(row: RowDef, at: Expr, context: Context): Expr {
 
 /** Run of consecutive elements that a load reads along a loop; undefined if there is none. */
 export function runOf(load: ExprOf<'load'>, loop: Loop, context: Context): number | undefined {
-  const access = classify(offsetOf(tensorOf(load.tensor, context), load.indices, context.fixed), loop.index)
+  const access = classify(
+    offsetOf(tensorOf(load.tensor, context), load.indices, context.fixed),
+    loop.index,
+    multiplesOf(context.kernel),
+  )
   return access.kind === 'contiguous' ? access.run : undefined
 }
 
