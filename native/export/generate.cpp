@@ -123,9 +123,17 @@ int32_t Generator::begin(const heddle_prompts* prompts, const heddle_generation*
   return guarded(error, [&]() -> int32_t {
     stepper_ = nullptr;
     if (prompts == nullptr || options == nullptr) return refuse(error, HEDDLE_INVALID, "prompts or options are null");
-    request_ = Request();
-    int32_t status = check(family_, *prompts, *options, request_, error);
-    if (status != HEDDLE_OK) return status;
+    Request request;
+    int32_t status = check(family_, *prompts, *options, request, error);
+    if (status == HEDDLE_OK) status = check_range(family_, request, error);
+    return status == HEDDLE_OK ? start(request, stream, error) : status;
+  });
+}
+
+// Reads the prompts of a checked generation.
+int32_t Generator::start(const Request& request, void* stream, heddle_error* error) {
+    stepper_ = nullptr;
+    request_ = request;
     sizes_ = sizes_of(family_, request_);
     const Programs& programs = request_.is_long ? long_ : short_;
     reader_ = programs.reader.get();
@@ -134,11 +142,10 @@ int32_t Generator::begin(const heddle_prompts* prompts, const heddle_generation*
       stepper_ = &family_.steppers[i];
       program_ = programs.steppers[i].get();
     }
-    status = prepare(stream, error);
+    int32_t status = prepare(stream, error);
     if (status == HEDDLE_OK) status = read(stream, error);
     if (status != HEDDLE_OK) stepper_ = nullptr;
     return status;
-  });
 }
 
 // Allocates states, and sets them to their contents before the first step.
@@ -164,8 +171,10 @@ int32_t Generator::prepare(void* stream, heddle_error* error) {
   }
   settings_.clear();
   for (const SetAttribute& set : stepper_->set_attributes) settings_.push_back({set.step, set.attr, value_of(set.attribute, request_)});
-  taken_ = 0;
-  return HEDDLE_OK;
+  taken_ = request_.chosen;
+  if (taken_ == 0) return HEDDLE_OK;
+  const auto chosen = static_cast<int32_t>(request_.chosen);
+  return copy(states_[static_cast<size_t>(stepper_->result_states.step)], &chosen, sizeof chosen, stream, error);
 }
 
 int32_t Generator::read(void* stream, heddle_error* error) {
@@ -236,33 +245,42 @@ int32_t Generator::ended(int32_t* ended, void* stream, heddle_error* error) {
   });
 }
 
+int32_t Generator::fetch_results(StepResults& results, bool carries, void* stream, heddle_error* error) {
+  int32_t over = 0;
+  int32_t status = ended(&over, stream, error);
+  if (status != HEDDLE_OK) return status;
+  const size_t rows = request_.prompts.size() * request_.width;
+  const size_t searches = request_.way == Way::beams_hf ? request_.prompts.size() : rows;
+  const ResultStates& from = stepper_->result_states;
+  // The device counts steps, since a graph of the caller may have replayed some.
+  std::vector<int32_t> step;
+  status = fetch(from.step, 0, 1, step, stream, error);
+  if (status != HEDDLE_OK) return status;
+  results.steps = static_cast<uint32_t>(std::clamp<int64_t>(step[0], 0, request_.steps));
+  results.whole = over != 0 || results.steps == request_.steps;
+  const auto get = [&](int32_t state, size_t count, auto& values) {
+    if (status == HEDDLE_OK && state >= 0) status = fetch(state, 0, count, values, stream, error);
+  };
+  get(from.history, results.steps * rows, results.history);
+  get(from.parents, results.steps * rows, results.parents);
+  get(from.losses, results.steps * rows, results.losses);
+  get(from.cumulative, rows, results.cumulative);
+  get(from.pool_scores, rows, results.pool_scores);
+  get(from.pool_steps, rows, results.pool_steps);
+  get(from.pool_rows, rows, results.pool_rows);
+  get(from.pool_words, rows, results.pool_words);
+  if (carries) get(from.finished, searches, results.finished);
+  return status;
+}
+
 int32_t Generator::collect(const heddle_texts* texts, void* stream, heddle_error* error) {
   return guarded(error, [&]() -> int32_t {
-    int32_t over = 0;
-    int32_t status = ended(&over, stream, error);
-    if (status != HEDDLE_OK) return status;
-    if (texts == nullptr) return refuse(error, HEDDLE_INVALID, "texts is null");
-    const size_t rows = request_.prompts.size() * request_.width;
-    const ResultStates& from = stepper_->result_states;
-    // The device counts steps, since a graph of the caller may have replayed some.
-    std::vector<int32_t> step;
-    status = fetch(from.step, 0, 1, step, stream, error);
-    if (status != HEDDLE_OK) return status;
+    if (stepper_ == nullptr) return refuse(error, HEDDLE_ORDER, "no generation of %s has begun", family_.name);
+    if (texts == nullptr) return refuse(error, HEDDLE_POINTER, "texts is null");
+    if (texts->token_log_probabilities != nullptr && stepper_->result_states.losses < 0)
+      return refuse(error, HEDDLE_OPTION, "%s keeps no log-probabilities of tokens: export it with \"logprobs\": true in its config", family_.name);
     StepResults results;
-    results.steps = static_cast<uint32_t>(std::clamp<int64_t>(step[0], 0, request_.steps));
-    results.whole = over != 0 || results.steps == request_.steps;
-    status = fetch(from.history, 0, results.steps * rows, results.history, stream, error);
-    if (status == HEDDLE_OK && from.parents >= 0) status = fetch(from.parents, 0, results.steps * rows, results.parents, stream, error);
-    if (status == HEDDLE_OK && from.cumulative >= 0) status = fetch(from.cumulative, 0, rows, results.cumulative, stream, error);
-    if (status == HEDDLE_OK && from.pool_scores >= 0) status = fetch(from.pool_scores, 0, rows, results.pool_scores, stream, error);
-    if (status == HEDDLE_OK && from.pool_steps >= 0) status = fetch(from.pool_steps, 0, rows, results.pool_steps, stream, error);
-    if (status == HEDDLE_OK && from.pool_rows >= 0) status = fetch(from.pool_rows, 0, rows, results.pool_rows, stream, error);
-    if (status == HEDDLE_OK && from.pool_words >= 0) status = fetch(from.pool_words, 0, rows, results.pool_words, stream, error);
-    if (texts->token_log_probabilities != nullptr) {
-      if (from.losses < 0)
-        return refuse(error, HEDDLE_OPTION, "%s keeps no log-probabilities of tokens: export it with \"logprobs\": true in its config", family_.name);
-      if (status == HEDDLE_OK) status = fetch(from.losses, 0, results.steps * rows, results.losses, stream, error);
-    }
+    const int32_t status = fetch_results(results, false, stream, error);
     return status == HEDDLE_OK ? write_texts(request_, results, *texts, error) : status;
   });
 }
@@ -281,26 +299,46 @@ int32_t Generator::stream_step(const heddle_generation& options, uint32_t at, st
     over[row] = before || std::find(request_.ends.begin(), request_.ends.end(), words[row]) != request_.ends.end();
     if (before) words[row] = -1;
   }
-  const heddle_chosen chosen = {at, static_cast<uint32_t>(rows), words.data(), parents.empty() ? nullptr : parents.data()};
+  // Texts that have ended by other tables have no row here.
+  if (request_.shown_rows > 0) {
+    std::vector<int32_t> all(request_.shown_rows, -1);
+    for (size_t row = 0; row < rows; ++row) all[request_.shown[row]] = words[row];
+    words = std::move(all);
+  }
+  const heddle_chosen chosen = {at, static_cast<uint32_t>(words.size()), words.data(), parents.empty() ? nullptr : parents.data()};
   stop = options.on_step(options.user, &chosen) != 0;
+  return HEDDLE_OK;
+}
+
+int32_t Generator::take_steps(uint32_t limit, const heddle_generation& options, std::vector<bool>& over, bool& stop, void* stream, heddle_error* error) {
+  const bool watched = options.on_step != nullptr;
+  int32_t done = 0;
+  while (done == 0 && !stop && taken_ < limit) {
+    int32_t status = advance(watched ? 1 : std::min(steps_at_once, limit - taken_), stream, error);
+    if (status == HEDDLE_OK && watched) status = stream_step(options, taken_ - 1, over, stop, stream, error);
+    if (status == HEDDLE_OK) status = ended(&done, stream, error);
+    if (status != HEDDLE_OK) return status;
+  }
   return HEDDLE_OK;
 }
 
 int32_t Generator::generate(const heddle_prompts* prompts, const heddle_generation* options, const heddle_texts* texts, void* stream,
                             heddle_error* error) {
   return guarded(error, [&]() -> int32_t {
-    int32_t status = begin(prompts, options, stream, error);
+    stepper_ = nullptr;
+    if (prompts == nullptr || options == nullptr) return refuse(error, HEDDLE_INVALID, "prompts or options are null");
+    Request request;
+    int32_t status = check(family_, *prompts, *options, request, error);
     if (status != HEDDLE_OK) return status;
+    const auto ranges = ranges_of(family_, request);
+    if (!ranges.empty() && texts == nullptr) return refuse(error, HEDDLE_POINTER, "texts is null");
+    if (!ranges.empty()) return run_ranges(ranges, request, *options, *texts, stream, error);
+    status = check_range(family_, request, error);
+    if (status == HEDDLE_OK) status = start(request, stream, error);
     std::vector<bool> over;
-    const bool watched = options->on_step != nullptr;
-    int32_t done = 0;
-    for (bool stop = false; done == 0 && !stop && taken_ < request_.steps;) {
-      status = advance(watched ? 1 : steps_at_once, stream, error);
-      if (status == HEDDLE_OK && watched) status = stream_step(*options, taken_ - 1, over, stop, stream, error);
-      if (status == HEDDLE_OK) status = ended(&done, stream, error);
-      if (status != HEDDLE_OK) return status;
-    }
-    return collect(texts, stream, error);
+    bool stop = false;
+    if (status == HEDDLE_OK) status = take_steps(request.steps, *options, over, stop, stream, error);
+    return status == HEDDLE_OK ? collect(texts, stream, error) : status;
   });
 }
 

@@ -114,10 +114,22 @@ struct Request {
   std::vector<int32_t> ends;
   std::vector<std::vector<int32_t>> prompts;
   bool is_long = false;  // its texts use the tables of long texts
+  // Of texts that go on by other tables: the number of their words so far, which their prompts hold; or the text of each beam of the one prompt.
+  uint32_t chosen = 0;
+  std::vector<std::vector<int32_t>> beam_texts;
+  // Rows of a step that on_step gets, and the place of each row among them; 0: the rows of the generation.
+  size_t shown_rows = 0;
+  std::vector<size_t> shown;
 };
 
 // @returns HEDDLE_OK, or a status with the reason why the prompts or the options are refused
 int32_t check(const Family& family, const heddle_prompts& prompts, const heddle_generation& options, Request& request, heddle_error* error);
+
+// Expects texts of one range of positions, which they do not leave.
+int32_t check_range(const Family& family, Request& request, heddle_error* error);
+
+// Parts of a generation whose texts use the same tables and leave them together; none if there is one, which stays.
+std::vector<std::vector<size_t>> ranges_of(const Family& family, const Request& request);
 
 // Sizes of a generation: those of its rows, and of the current pass.
 struct Sizes {
@@ -146,7 +158,8 @@ struct StepResults {
   bool whole = false;  // all steps were taken, or every row has ended
   std::vector<int32_t> history, parents, pool_steps, pool_rows, pool_words;
   std::vector<float> cumulative, pool_scores;
-  std::vector<float> losses;  // of the words of the history, if they are asked for
+  std::vector<float> losses;  // of the words of the history, if the program keeps them
+  std::vector<int32_t> finished;  // of a search that goes on by other tables
 };
 
 int32_t write_texts(const Request& request, const StepResults& results, const heddle_texts& texts, heddle_error* error);
@@ -172,6 +185,15 @@ class Generator {
     int32_t reach(uint64_t wanted, void* stream, heddle_error* error);
   };
   explicit Generator(const Family& family) : family_(family) {}
+  int32_t start(const Request& request, void* stream, heddle_error* error);
+  int32_t take_steps(uint32_t limit, const heddle_generation& options, std::vector<bool>& over, bool& stop, void* stream, heddle_error* error);
+  int32_t fetch_results(StepResults& results, bool carries, void* stream, heddle_error* error);
+  int32_t run_ranges(const std::vector<std::vector<size_t>>& parts, const Request& whole, const heddle_generation& options, const heddle_texts& texts,
+                     void* stream, heddle_error* error);
+  int32_t run_range(Request& request, StepResults& results, const heddle_generation& options, bool& stop, void* stream, heddle_error* error);
+  int32_t go_on_texts(const Request& request, StepResults& results, const heddle_generation& options, std::vector<bool>& over, bool& stop, void* stream,
+                      heddle_error* error);
+  int32_t go_on_beams(const Request& request, StepResults& results, const heddle_generation& options, bool& stop, void* stream, heddle_error* error);
   int32_t prepare(void* stream, heddle_error* error);
   int32_t read(void* stream, heddle_error* error);
   int32_t step(void* stream, heddle_error* error);

@@ -54,26 +54,6 @@ int32_t check_length(const Family& family, uint32_t wanted, Request& request, he
                 request.steps, static_cast<long long>(std::max<int64_t>(room, 0)), family.positions);
 }
 
-// Rotates all texts by the tables of one range: a text that outgrew the short tables would have to be read again by the long ones.
-int32_t check_range(const Family& family, Request& request, heddle_error* error) {
-  if (family.short_positions == 0) return HEDDLE_OK;
-  const auto most = static_cast<size_t>(family.short_positions);
-  const auto is_long = [&](const std::vector<int32_t>& prompt) { return prompt.size() > most; };
-  request.is_long = is_long(request.prompts[0]);
-  for (size_t i = 0; i < request.prompts.size(); ++i) {
-    const size_t length = request.prompts[i].size();
-    if (is_long(request.prompts[i]) != request.is_long)
-      return refuse(error, HEDDLE_PROMPT, "prompts 0 and %zu use different tables of the rotation, since one has more than %zu tokens: generate them apart",
-                    i, most);
-    // A token is chosen from those before it.
-    if (!request.is_long && request.steps > most - length + 1)
-      return refuse(error, HEDDLE_PROMPT,
-                    "prompt %zu has %zu tokens, and %u more reach the tables for texts of more than %zu: generate at most %zu, then continue the text as a prompt",
-                    i, length, request.steps, most, most - length + 1);
-  }
-  return HEDDLE_OK;
-}
-
 // The first given option that does not go with a choice; null if there is none.
 const char* draws(const heddle_generation& given) {
   if (given.temperature != 0) return "temperature";
@@ -190,7 +170,6 @@ int32_t check(const Family& family, const heddle_prompts& prompts, const heddle_
   int32_t status = check_prompts(family, prompts, request, error);
   if (status == HEDDLE_OK) status = check_ends(family, options, request, error);
   if (status == HEDDLE_OK) status = check_length(family, options.max_new_tokens, request, error);
-  if (status == HEDDLE_OK) status = check_range(family, request, error);
   if (status != HEDDLE_OK) return status;
   request.chunk = options.chunk == 0 ? usual_chunk : options.chunk;
   if (options.choice < HEDDLE_GREEDY || options.choice > HEDDLE_BEAMS)
@@ -211,6 +190,25 @@ int32_t check(const Family& family, const heddle_prompts& prompts, const heddle_
     return refuse(error, HEDDLE_OPTION, "%s in the processors of this export: export with it", processor);
   }
   return refuse(error, HEDDLE_OPTION, "this export has no program for this choice of words: export with it");
+}
+
+int32_t check_range(const Family& family, Request& request, heddle_error* error) {
+  if (family.short_positions == 0) return HEDDLE_OK;
+  const auto most = static_cast<size_t>(family.short_positions);
+  const auto is_long = [&](const std::vector<int32_t>& prompt) { return prompt.size() > most; };
+  request.is_long = is_long(request.prompts[0]);
+  for (size_t i = 0; i < request.prompts.size(); ++i) {
+    const size_t length = request.prompts[i].size();
+    if (is_long(request.prompts[i]) != request.is_long)
+      return refuse(error, HEDDLE_PROMPT, "prompts 0 and %zu use different tables of the rotation, since one has more than %zu tokens: generate them apart, or whole by generate",
+                    i, most);
+    // A token is chosen from those before it.
+    if (!request.is_long && request.steps > most - length + 1)
+      return refuse(error, HEDDLE_PROMPT,
+                    "prompt %zu has %zu tokens, and %u more reach the tables for texts of more than %zu: take at most %zu steps, or let generate go on",
+                    i, length, request.steps, most, most - length + 1);
+  }
+  return HEDDLE_OK;
 }
 
 }  // namespace heddle::exported

@@ -25,9 +25,12 @@ int64_t power_of_2(int64_t least) {
   return power;
 }
 
+// Texts to read: prompts, or those of beams that go on, each into its own row.
+const std::vector<std::vector<int32_t>>& texts_of(const Request& request) { return request.beam_texts.empty() ? request.prompts : request.beam_texts; }
+
 int64_t longest_of(const Request& request) {
   size_t longest = 0;
-  for (const auto& prompt : request.prompts) longest = std::max(longest, prompt.size());
+  for (const auto& text : texts_of(request)) longest = std::max(longest, text.size());
   return static_cast<int64_t>(longest);
 }
 
@@ -68,14 +71,14 @@ Pass pass_of(const Family& family, const Request& request, const Sizes& sizes, c
   size_t at = 0;
   for (size_t i = 0; i < runs.size(); ++i) {
     const Piece& run = runs[i];
-    const auto row = static_cast<int32_t>(run.prompt * request.width);
+    const auto row = static_cast<int32_t>(run.prompt * (request.beam_texts.empty() ? request.width : 1));
     starts[i] = static_cast<int32_t>(at);
     lengths[i] = static_cast<int32_t>(run.count);
     first[i] = static_cast<int32_t>(run.first);
     slots[i] = row;
     writers[static_cast<size_t>(row)] = static_cast<int32_t>(i);
     for (size_t position = 0; position < run.count; ++position, ++at) {
-      ids[at] = request.prompts[run.prompt][run.first + position];
+      ids[at] = texts_of(request)[run.prompt][run.first + position];
       places[at] = static_cast<int32_t>(run.first + position);
       sequence[at] = static_cast<int32_t>(i);
       positions[at] = static_cast<int32_t>(position);
@@ -152,7 +155,7 @@ Sizes sizes_of(const Family& family, const Request& request) {
     sizes.source = std::min<int64_t>(rounded(longest, source_unit), family.positions);
     sizes.places = sizes.steps;
   } else {
-    const int64_t length = longest + request.steps;
+    const int64_t length = longest + request.steps - request.chosen;
     sizes.places = std::min<int64_t>(rounded(length, std::max(power_of_2(length) / 8, least_places)), family.positions);
   }
   return sizes;
@@ -160,7 +163,7 @@ Sizes sizes_of(const Family& family, const Request& request) {
 
 std::vector<int32_t> begin_with(const Beginning& beginning, size_t count, const Family& family, const Request& request, const Sizes& sizes) {
   const auto rows = static_cast<size_t>(sizes.prompts * sizes.width), width = static_cast<size_t>(sizes.width);
-  const auto prompt_of = [&](size_t row) -> const std::vector<int32_t>& { return request.prompts[row / width]; };
+  const auto prompt_of = [&](size_t row) -> const std::vector<int32_t>& { return request.beam_texts.empty() ? request.prompts[row / width] : request.beam_texts[row]; };
   const std::vector<int32_t> start = {family.start};
   const auto text_of = [&](size_t row) -> const std::vector<int32_t>& { return family.sources ? start : prompt_of(row); };
   const auto seed_of = [&](size_t row) { return request.seeds[request.seeds.size() == 1 ? 0 : row / width]; };
@@ -179,7 +182,8 @@ std::vector<int32_t> begin_with(const Beginning& beginning, size_t count, const 
       std::vector<int32_t> table(count);
       for (size_t i = 0; i < count; ++i) {
         const size_t row = i / places;
-        table[i] = static_cast<int32_t>(i % places < static_cast<size_t>(longest) ? row - row % width : row);
+        const bool shares = request.beam_texts.empty() && i % places < static_cast<size_t>(longest);
+        table[i] = static_cast<int32_t>(shares ? row - row % width : row);
       }
       return table;
     }
@@ -231,9 +235,9 @@ std::vector<Pass> passes_of(const Family& family, const Request& request, const 
   std::vector<Pass> passes;
   std::vector<Piece> runs;
   size_t room = request.chunk;
-  for (size_t prompt = 0; prompt < request.prompts.size(); ++prompt) {
+  for (size_t prompt = 0; prompt < texts_of(request).size(); ++prompt) {
     // The first step takes the last token.
-    const size_t length = request.prompts[prompt].size() - 1;
+    const size_t length = texts_of(request)[prompt].size() - 1;
     for (size_t first = 0; first < length;) {
       const size_t count = std::min(room, length - first);
       runs.push_back({prompt, first, count});

@@ -67,9 +67,10 @@ const sharedByGenerators: Shared = [
   ['include/heddle/generate.h', 'include/heddle/generate.h'],
   ['include/heddle/gather_tree.h', 'include/heddle/gather_tree.h'],
   ['export/example/tensors.hpp', 'include/heddle/tensors.hpp'],
-  ...['generate.hpp', 'generate.cpp', 'generate_options.cpp', 'generate_start.cpp', 'generate_texts.cpp'].map(
-    (name) => [`export/${name}`, `src/export/${name}`] as const,
-  ),
+  ...[
+    ...['generate.hpp', 'generate.cpp', 'generate_options.cpp', 'generate_ranges.cpp'],
+    ...['generate_start.cpp', 'generate_texts.cpp'],
+  ].map((name) => [`export/${name}`, `src/export/${name}`] as const),
 ]
 
 /**

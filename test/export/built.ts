@@ -112,7 +112,9 @@ export async function generatorByCmake(folder: string): Promise<BuiltGenerator> 
 /** A generator, linked with kernels of the cache. */
 export async function linkedGenerator(root: string, folder: string, name: string): Promise<BuiltGenerator> {
   const programs = (await readdir(join(folder, 'src'))).filter((file) => file.endsWith('.cpp')).map((file) => file.slice(0, -4))
-  const needed = ['generate', 'generate_options', 'generate_start', 'generate_texts'].map((file) => `src/export/${file}.cpp`)
+  const needed = ['generate', 'generate_options', 'generate_start', 'generate_texts', 'generate_ranges'].map(
+    (file) => `src/export/${file}.cpp`,
+  )
   if (!programs.includes(name)) throw new Error(`expected ${folder}/src to have ${name}.cpp, got ${programs.join(', ')}`)
   return generating(folder, await linkedTo(join(folder, 'example/main.cpp'), root, folder, programs, needed))
 }
