@@ -10,9 +10,6 @@ namespace heddle::exported {
 
 namespace {
 
-// Steps between two checks for ended texts, if no callback checks each step.
-constexpr uint32_t steps_at_once = 8;
-
 // Longer than any text: nothing is repeated.
 constexpr uint32_t longest_ngram = 1u << 30;
 
@@ -132,20 +129,20 @@ int32_t Generator::begin(const heddle_prompts* prompts, const heddle_generation*
 
 // Reads the prompts of a checked generation.
 int32_t Generator::start(const Request& request, void* stream, heddle_error* error) {
-    stepper_ = nullptr;
-    request_ = request;
-    sizes_ = sizes_of(family_, request_);
-    const Programs& programs = request_.is_long ? long_ : short_;
-    reader_ = programs.reader.get();
-    for (size_t i = 0; i < family_.steppers.size(); ++i) {
-      if (family_.steppers[i].way != request_.way) continue;
-      stepper_ = &family_.steppers[i];
-      program_ = programs.steppers[i].get();
-    }
-    int32_t status = prepare(stream, error);
-    if (status == HEDDLE_OK) status = read(stream, error);
-    if (status != HEDDLE_OK) stepper_ = nullptr;
-    return status;
+  stepper_ = nullptr;
+  request_ = request;
+  sizes_ = sizes_of(family_, request_);
+  const Programs& programs = request_.is_long ? long_ : short_;
+  reader_ = programs.reader.get();
+  for (size_t i = 0; i < family_.steppers.size(); ++i) {
+    if (family_.steppers[i].way != request_.way) continue;
+    stepper_ = &family_.steppers[i];
+    program_ = programs.steppers[i].get();
+  }
+  int32_t status = prepare(stream, error);
+  if (status == HEDDLE_OK) status = read(stream, error);
+  if (status != HEDDLE_OK) stepper_ = nullptr;
+  return status;
 }
 
 // Allocates states, and sets them to their contents before the first step.
@@ -308,38 +305,6 @@ int32_t Generator::stream_step(const heddle_generation& options, uint32_t at, st
   const heddle_chosen chosen = {at, static_cast<uint32_t>(words.size()), words.data(), parents.empty() ? nullptr : parents.data()};
   stop = options.on_step(options.user, &chosen) != 0;
   return HEDDLE_OK;
-}
-
-int32_t Generator::take_steps(uint32_t limit, const heddle_generation& options, std::vector<bool>& over, bool& stop, void* stream, heddle_error* error) {
-  const bool watched = options.on_step != nullptr;
-  int32_t done = 0;
-  while (done == 0 && !stop && taken_ < limit) {
-    int32_t status = advance(watched ? 1 : std::min(steps_at_once, limit - taken_), stream, error);
-    if (status == HEDDLE_OK && watched) status = stream_step(options, taken_ - 1, over, stop, stream, error);
-    if (status == HEDDLE_OK) status = ended(&done, stream, error);
-    if (status != HEDDLE_OK) return status;
-  }
-  return HEDDLE_OK;
-}
-
-int32_t Generator::generate(const heddle_prompts* prompts, const heddle_generation* options, const heddle_texts* texts, void* stream,
-                            heddle_error* error) {
-  return guarded(error, [&]() -> int32_t {
-    stepper_ = nullptr;
-    if (prompts == nullptr || options == nullptr) return refuse(error, HEDDLE_INVALID, "prompts or options are null");
-    Request request;
-    int32_t status = check(family_, *prompts, *options, request, error);
-    if (status != HEDDLE_OK) return status;
-    const auto ranges = ranges_of(family_, request);
-    if (!ranges.empty() && texts == nullptr) return refuse(error, HEDDLE_POINTER, "texts is null");
-    if (!ranges.empty()) return run_ranges(ranges, request, *options, *texts, stream, error);
-    status = check_range(family_, request, error);
-    if (status == HEDDLE_OK) status = start(request, stream, error);
-    std::vector<bool> over;
-    bool stop = false;
-    if (status == HEDDLE_OK) status = take_steps(request.steps, *options, over, stop, stream, error);
-    return status == HEDDLE_OK ? collect(texts, stream, error) : status;
-  });
 }
 
 }  // namespace heddle::exported

@@ -1,4 +1,4 @@
-// Generations whose texts outgrow the short tables of the rotation. As in Hugging Face's `generate`, and in Node, such a text is then read again whole by
+// Whole generations, also of texts that outgrow the short tables of the rotation. As in Hugging Face's `generate`, and in Node, such a text is then read again whole by
 // the long tables, and goes on. Texts that cross together run together; beams do by prompt, with their scores and their pool.
 #include <algorithm>
 #include <limits>
@@ -11,6 +11,9 @@
 namespace heddle::exported {
 
 namespace {
+
+// Steps between two checks for ended texts, if no callback checks each step.
+constexpr uint32_t steps_at_once = 8;
 
 // Tokens that a text may have chosen when its tables change: the one after the last short position is still chosen by the short ones.
 uint32_t limit_of(const Family& family, size_t length, uint32_t steps) {
@@ -204,6 +207,38 @@ int32_t Generator::go_on_beams(const Request& request, StepResults& results, con
   std::vector<bool> over;
   if (status == HEDDLE_OK) status = take_steps(rest.steps, options, over, stop, stream, error);
   return status == HEDDLE_OK ? fetch_results(results, false, stream, error) : status;
+}
+
+int32_t Generator::take_steps(uint32_t limit, const heddle_generation& options, std::vector<bool>& over, bool& stop, void* stream, heddle_error* error) {
+  const bool watched = options.on_step != nullptr;
+  int32_t done = 0;
+  while (done == 0 && !stop && taken_ < limit) {
+    int32_t status = advance(watched ? 1 : std::min(steps_at_once, limit - taken_), stream, error);
+    if (status == HEDDLE_OK && watched) status = stream_step(options, taken_ - 1, over, stop, stream, error);
+    if (status == HEDDLE_OK) status = ended(&done, stream, error);
+    if (status != HEDDLE_OK) return status;
+  }
+  return HEDDLE_OK;
+}
+
+int32_t Generator::generate(const heddle_prompts* prompts, const heddle_generation* options, const heddle_texts* texts, void* stream,
+                            heddle_error* error) {
+  return guarded(error, [&]() -> int32_t {
+    stepper_ = nullptr;
+    if (prompts == nullptr || options == nullptr) return refuse(error, HEDDLE_INVALID, "prompts or options are null");
+    Request request;
+    int32_t status = check(family_, *prompts, *options, request, error);
+    if (status != HEDDLE_OK) return status;
+    const auto ranges = ranges_of(family_, request);
+    if (!ranges.empty() && texts == nullptr) return refuse(error, HEDDLE_POINTER, "texts is null");
+    if (!ranges.empty()) return run_ranges(ranges, request, *options, *texts, stream, error);
+    status = check_range(family_, request, error);
+    if (status == HEDDLE_OK) status = start(request, stream, error);
+    std::vector<bool> over;
+    bool stop = false;
+    if (status == HEDDLE_OK) status = take_steps(request.steps, *options, over, stop, stream, error);
+    return status == HEDDLE_OK ? collect(texts, stream, error) : status;
+  });
 }
 
 }  // namespace heddle::exported

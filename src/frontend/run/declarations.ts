@@ -1,7 +1,7 @@
 /**
  * A project's graphs, plans and programs. Op bodies are compiled without being run; the others are built by running the module that declares
- * them. This is `index.ts` of the spec folder, with its exports `graphs`, `plans`, `programs` and `conversions`. Without it, every module that
- * exports one of these is run (listing_modules.ts). The modules are transpiled into their own folder below `.heddle`, so that
+ * them. This is `index.ts` of the spec folder, with its exports `graphs`, `plans`, `programs` and `conversions`, or with graphs, plans and programs
+ * that it exports alone. Without it, every module that exports some is run (listing_modules.ts). The modules are transpiled into their own folder below `.heddle`, so that
  * `heddle` resolves to the project's own copy, and imported from there.
  */
 import { existsSync } from 'node:fs'
@@ -147,7 +147,13 @@ function merged(modules: Modules, specs: string): Exported {
 
 /** @param name of the module, for messages */
 function checked(module: Module, name: string): Exported {
-  const { graphs = {}, plans = [], programs = [], conversions = [] } = module
+  // What a module exports alone counts unless it has a list.
+  const {
+    graphs = own(module, isGraph),
+    plans = own(module, isPlan),
+    programs = own(module, isProgram),
+    conversions = [],
+  } = module
   const list = isObject(programs) ? Object.values(programs) : programs
   if (isGraphs(graphs) && isPlans(plans) && isPrograms(list) && isConversions(conversions)) {
     return { graphs, plans, programs: list, conversions }
@@ -204,15 +210,20 @@ function byName(graphs: readonly GraphDecl[], where: string): Declarations['grap
 
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> => typeof value === 'object' && value !== null
 
-const isGraphs = (value: unknown): value is Declarations['graphs'] =>
-  isObject(value) && Object.values(value).every((decl) => isObject(decl) && isObject(decl.graph) && Array.isArray(decl.nodes))
+const own = <T>(module: Module, is: (value: unknown) => value is T): readonly T[] => Object.values(module).filter(is)
 
-const isPlans = (value: unknown): value is Declarations['plans'] =>
-  Array.isArray(value) && value.every((decl) => isObject(decl) && typeof decl.graph === 'string' && Array.isArray(decl.groups))
+const isGraph = (decl: unknown): decl is GraphDecl => isObject(decl) && isObject(decl.graph) && Array.isArray(decl.nodes)
 
-const isPrograms = (value: unknown): value is Declarations['programs'] =>
-  Array.isArray(value) &&
-  value.every((decl) => isObject(decl) && typeof decl.of === 'function' && typeof decl.graphs === 'function')
+const isGraphs = (value: unknown): value is Declarations['graphs'] => isObject(value) && Object.values(value).every(isGraph)
+
+const isPlan = (decl: unknown): decl is PlanDecl => isObject(decl) && typeof decl.graph === 'string' && Array.isArray(decl.groups)
+
+const isPlans = (value: unknown): value is Declarations['plans'] => Array.isArray(value) && value.every(isPlan)
+
+const isProgram = (decl: unknown): decl is ProgramDecl =>
+  isObject(decl) && typeof decl.of === 'function' && typeof decl.graphs === 'function'
+
+const isPrograms = (value: unknown): value is Declarations['programs'] => Array.isArray(value) && value.every(isProgram)
 
 const isConversions = (value: unknown): value is Declarations['conversions'] =>
   Array.isArray(value) && value.every((each) => isObject(each) && isObject(each.op))

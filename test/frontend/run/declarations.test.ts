@@ -2,7 +2,7 @@
  * Graphs and plans of a project are read by running its `index.ts`; modules that fail and values that are not declarations are refused, and no file
  * is left.
  */
-import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
@@ -55,6 +55,30 @@ describe('readDeclarations', () => {
     expect(found.plans.map(({ name }) => name)).toEqual(['mine', 'other'])
     await write({ 'index.ts': "export { mine } from './deep/loss.js'\nexport const plans = []\n" })
     expect((await readDeclarations(root)).plans).toEqual([])
+  })
+
+  it('reads graphs and plans that a module exports alone, with an index and without', async () => {
+    const declared = `import { graph, op, plan, tensor } from 'heddle'
+export const twice = op('twice', { dims: ['m'], inputs: { x: tensor('f32', 'm') }, outputs: { y: tensor('f32', 'm') }, body: ({ x }) => (m) => ({ y: 2 * x(m) }) })
+export const net = graph('net', {
+  inputs: { x: tensor('f32', 'm') }, weights: {},
+  build: (g, { x }) => { const a = g.apply(twice, { x }).y; const y = g.apply(twice, { x: a }).y; return { nodes: { a, y }, outputs: { y } } },
+})
+export const fused = plan('fused', net, { groups: { both: ['a', 'y'] } })
+`
+    await mkdir(join(root, 'node_modules'), { recursive: true })
+    await symlink(process.cwd(), join(root, 'node_modules/heddle'))
+    await write({ 'deep/net.ts': declared })
+    const read = async () => {
+      const { graphs, plans } = await readDeclarations(root)
+      return [Object.keys(graphs), plans.map(({ name }) => name)]
+    }
+    expect(await read()).toEqual([['net'], ['fused']])
+    await write({ 'index.ts': "export * from './deep/net.js'\n" })
+    expect(await read()).toEqual([['net'], ['fused']])
+    // A list says which.
+    await write({ 'index.ts': "export * from './deep/net.js'\nexport const plans = []\n" })
+    expect(await read()).toEqual([['net'], []])
   })
 
   it('names the unreadable module if there is no index', async () => {
