@@ -54,7 +54,7 @@ export function launcherBody(mapped: MappedKernel, parameters: Parameters): stri
   })
   writeLaunch(mapped, parameters, scope, actions)
 
-  // Accesses rely on facts, so they are checked whoever calls.
+  // Accesses rely on facts, so a launcher checks them for every caller.
   const multipleLines = [...multiplesOf(kernel)].flatMap(([dim, divisor]) => {
     if (!givenDims(kernel).includes(dim) || getOwn(fixed, dim) !== undefined) return []
     used.dims.add(dim)

@@ -147,7 +147,7 @@ function merged(modules: Modules, specs: string): Exported {
 
 /** @param name of the module, for messages */
 function checked(module: Module, name: string): Exported {
-  // What a module exports alone counts unless it has a list.
+  // Declarations that a module exports alone count unless it has a list.
   const {
     graphs = own(module, isGraph),
     plans = own(module, isPlan),
