@@ -132,7 +132,7 @@ async function examine(device: NativeDevice, operands: Operands, matmul: NativeM
 }
 
 /** Largest number of compared elements; in a larger result they are evenly spread. */
-const mostCompared = 1 << 20
+const mostCompared = 1 << 17
 
 /** Elements of a result, one after the other: only these are decoded, since a large result is mostly not compared. */
 function elementsOf(result: Uint8Array, size: number, offsets: Float64Array): Uint8Array {
