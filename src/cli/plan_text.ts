@@ -75,6 +75,7 @@ const programWords: Readonly<Record<LaunchCost['program'], string>> = {
   rows: 'rows',
   columns: 'columns',
   totals: 'totals',
+  matmul: 'matmul',
 }
 
 /** Resource that a launch waits for most of its time, in words. */

@@ -7,12 +7,14 @@ import { mapKernel } from '../schedule/map.js'
 import type { MappedKernel } from '../schedule/mapped.js'
 import type { CostDevice } from './device.js'
 import { countedAxis, iterations } from './extents.js'
+import { groupedCosts } from './grouped.js'
 import { type LaunchCost, launchCost } from './launch.js'
 import type { Sizes } from './sizes.js'
 import { product } from './walk.js'
 
 /** Prices of the launches of a mapped kernel, in order of execution. Dimensions that the instance fixes have these extents. */
 export function partCosts(mapped: MappedKernel, sizes: Sizes, device: CostDevice): readonly LaunchCost[] {
+  if (mapped.grouped !== undefined) return groupedCosts(mapped, mapped.grouped, sizes, device)
   const fixed = { ...sizes, dims: { ...sizes.dims, ...mapped.instance.dims } }
   const resident = new Set<string>()
   const parts = launchesOf(mapped, fixed)

@@ -20,8 +20,8 @@ export type Bound = 'launch' | 'memory' | 'caches' | 'instructions'
 export interface LaunchCost extends Traffic {
   /** Name of the kernel; parts of a split one have names of their own. */
   readonly name: string
-  /** Form of its loops. */
-  readonly program: MappedKernel['program']['kind']
+  /** Form of its loops; the main loop of a matmul takes the place of any. */
+  readonly program: MappedKernel['program']['kind'] | 'matmul'
   readonly blocks: number
   readonly threads: number
   /** Instructions of single threads. */

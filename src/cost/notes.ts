@@ -10,6 +10,7 @@ const micro = 1e6
 
 /** Messages of the notes of a kernel, each with the predicted time of its launch. */
 export function pricedNotes(mapped: MappedKernel, sizes: Sizes, device: CostDevice): readonly string[] {
+  if (mapped.grouped !== undefined) return []
   const costs = partCosts(mapped, sizes, device)
   return launchesOf(mapped, sizes).flatMap((part, i) => {
     const cost = costs[i]

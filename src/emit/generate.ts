@@ -24,6 +24,7 @@ import { emitAttention } from './attention/attention_kernel.js'
 import { emitDecodeAttention } from './attention/decode_attention_kernel.js'
 import { headersOf } from './constructs/index.js'
 import { textsOf, type Written } from './instances.js'
+import { emitGrouped } from './kernels/grouped.js'
 import { kernelTexts, type Parameters } from './kernels/kernel.js'
 import { partTexts, splitBody } from './kernels/leading_launches.js'
 import { emitMatmul } from './kernels/matmul.js'
@@ -111,6 +112,7 @@ export function generateInstances(
 
 /** CUDA source of one instance. The kernels are those of `mapped`; `launchers` may choose among them in several ways, under their own keys. */
 export function emitInstance(mapped: MappedKernel, launchers: readonly MappedKernel[] = [mapped]): string {
+  if (mapped.grouped !== undefined) return emitGrouped(mapped, mapped.grouped)
   const { vec } = mapped
   const instance = wholeOf(mapped)
   const { kernel, types } = instance

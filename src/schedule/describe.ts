@@ -26,7 +26,24 @@ interface VariantLine {
  * One line per variant: its name, its schedule, and its condition. Those of a launch in place of several come first, then those of earlier
  * launches.
  */
-export const variantLines = (mapped: MappedKernel): VariantLine[] => [
+export const variantLines = (mapped: MappedKernel): VariantLine[] =>
+  mapped.grouped === undefined ? programLines(mapped) : groupedLines(mapped.key)
+
+/** The main loops of a grouped matmul (native/device/grouped_matmul.cuh). */
+const groupedLines = (key: string): VariantLine[] => [
+  {
+    name: key,
+    schedule: 'a matmul: a block reads eight columns of a matrix for all rows that choose it',
+    when: 'at most 8 rows',
+  },
+  {
+    name: key,
+    schedule: 'a matmul: rows are grouped by the matrix that they choose, and tiles of 64 or 128 multiply one matrix',
+    when: 'otherwise; on tensor cores where both factors have one 16-bit type and rows are whole units of 16 bytes',
+  },
+]
+
+const programLines = (mapped: MappedKernel): VariantLine[] => [
   ...rowsVariantLines(mapped.split?.inRows),
   ...(mapped.split?.before ?? []).flatMap(ownVariantLines),
   ...ownVariantLines(mapped),

@@ -16,6 +16,7 @@ import { columnsOf } from './divided/column_reductions.js'
 import { totalsOf } from './divided/full_reductions.js'
 import { insideOf, intervalOf } from './divided/update_range.js'
 import { windowsOf } from './divided/window_reductions.js'
+import { groupedMatmul } from './grouped/grouped_matmul.js'
 import type { InRows, MappedKernel, Variant } from './mapped.js'
 import { chooseForms } from './normalise/forms.js'
 import { isHostExpr } from './normalise/host_expr.js'
@@ -38,6 +39,7 @@ import { verifyNormal, verifySteps } from './verify/verify.js'
 /** Passes of the schedule, in order. Each is verified where it ends; a test replaces each with a faulty one. */
 export const schedulePasses = {
   chooseForms,
+  groupedMatmul,
   placeUpdates,
   columnsOf,
   splitLaunch,
@@ -82,7 +84,13 @@ export function mapKernel(
   const formed = passes.chooseForms(instance)
   verifyForms(instance.kernel, formed.kernel)
   see('choosing forms', { kernel: formed.kernel })
-  const ruled = verified(mapByRules(formed, passes, see), 'choosing variants')
+  const grouped = schedule === undefined ? passes.groupedMatmul(formed) : undefined
+  if (grouped !== undefined) {
+    verifyKernel(grouped.epilogue, 'finding a grouped matmul')
+    see('finding a grouped matmul', { kernel: grouped.epilogue })
+  }
+  const mapped = mapByRules(formed, passes, see)
+  const ruled = verified(grouped === undefined ? mapped : { ...mapped, grouped }, 'choosing variants')
   const asked = schedule === undefined ? ruled : verified(passes.applySchedule(ruled, schedule), 'applying the plan')
   return tuning === undefined ? asked : verified(passes.applyTuning(asked, tuning), 'applying measurements')
 }
@@ -92,6 +100,7 @@ export const mapPart = (instance: Instance): MappedKernel =>
   mapKernel(instance, undefined, undefined, {
     ...schedulePasses,
     chooseForms: (part) => part,
+    groupedMatmul: () => undefined,
     splitLaunch: () => undefined,
     mergeAxes: () => undefined,
   })

@@ -5,6 +5,7 @@ import type { RowAxis } from '../ir/kernel.js'
 import type { Staging } from './access/staged_loads.js'
 import type { DividedProgram } from './divided/divided_program.js'
 import type { Interval } from './divided/update_range.js'
+import type { GroupedMatmul } from './grouped/grouped_matmul.js'
 import type { Step } from './normalise/passes.js'
 
 /** The threads that compute one row together. */
@@ -113,6 +114,8 @@ export interface MappedKernel {
   readonly generic?: boolean
   readonly program: ElementwiseProgram | RowProgram | DividedProgram
   readonly split?: Split
+  /** The matmul that the whole instance is; its main loop takes the place of the program. */
+  readonly grouped?: GroupedMatmul
 }
 
 /** Launches before a kernel that is the last of several. Their results stay in scratch memory for later ones. */

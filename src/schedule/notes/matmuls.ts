@@ -111,7 +111,7 @@ function messageOf({ index, length, value }: Sum, rows: Rows, parallel: Readonly
         const instead = isSquared
           ? 'a squared difference is the sum of both squares less twice the matmul, which g.matmul of a graph computes'
           : a.isChosen || b.isChosen
-            ? 'group the elements that share a factor, and let g.matmul of a graph multiply each group'
+            ? 'an op whose sum is x(row, i) * w(choice(row), c, i), of floats, with i along the last axis of both, is a grouped matmul'
             : 'let g.matmul of a graph compute it, with the code around it as prologue and epilogue'
         return (
           `a matmul: the sum over ${index} multiplies ${a.tensor}, constant along ${across}, by ${b.tensor}, constant along ${over}; ` +

@@ -27,8 +27,9 @@ const multiprocessors = 132
 /** Elements that one block computes in about the time of a launch. */
 const fewElements = 8192
 
-/** Notes of one instance; those of earlier launches come first. */
-export const notesOf = (mapped: MappedKernel): readonly Note[] => [...(mapped.split?.before ?? []), mapped].flatMap(notesOfLaunch)
+/** Notes of one instance; those of earlier launches come first. A grouped matmul has none: its main loop takes the place of the program. */
+export const notesOf = (mapped: MappedKernel): readonly Note[] =>
+  mapped.grouped !== undefined ? [] : [...(mapped.split?.before ?? []), mapped].flatMap(notesOfLaunch)
 
 function notesOfLaunch(mapped: MappedKernel): readonly Note[] {
   return [
