@@ -21,6 +21,7 @@
 #include "grouped_few.cuh"
 #include "grouped_mma.cuh"
 #include "grouped_simple.cuh"
+#include "grouped_wgmma.cuh"
 #include "matmul_mma_choice.cuh"
 
 namespace heddle {
@@ -53,6 +54,12 @@ int32_t launch_grouped_matmul(const heddle_launch* queue, heddle_error* error, c
     if (aligned) {
       constexpr int64_t many_rows = 96;
       const int64_t chosen = matrices < m ? matrices : m;
+#if defined(HEDDLE_HOPPER)
+      if (can_group_by_wgmma(m, n, k, matrices)) {
+        if (m >= many_rows * chosen) return launch_grouped_wgmma<GroupedTallTile>(queue, error, name, m, n, k, matrices, slots);
+        return launch_grouped_wgmma<GroupedShortTile>(queue, error, name, m, n, k, matrices, slots);
+      }
+#endif
       const bool fits = grouped_shared_bytes<GroupedLargeTile>() <= matmul_device().shared_bytes;
       if (fits && m >= many_rows * chosen) return launch_grouped_mma<GroupedLargeTile>(queue, error, name, m, n, k, matrices, slots);
       return launch_grouped_mma<GroupedSmallTile>(queue, error, name, m, n, k, matrices, slots);

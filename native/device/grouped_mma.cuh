@@ -85,12 +85,34 @@ __device__ __forceinline__ void store_sums(const Sums& sums, Shared16 to) {
   }
 }
 
+/// Passes the sums of a tile to the epilogue, from where store_sums() has put them; chunks of columns are distributed over the threads.
+template <class Tile, bool Whole, class Slots>
+__device__ __forceinline__ void finish_grouped_tile(const Slots& slots, const GroupedOrder& order, const GroupedTile& own, int64_t n,
+                                                    int64_t column0, Shared16 from_sums) {
+  using Call = EpilogueCall<Slots>;
+  constexpr int chunks = Tile::columns / 8;
+  for (int chunk = static_cast<int>(threadIdx.x); chunk < own.count * chunks; chunk += Tile::threads) {
+    const int r = chunk / chunks, piece = chunk % chunks;
+    const int64_t left = n - column0 - piece * 8;
+    if (left <= 0) continue;
+    const int valid = Whole || left >= 8 ? 8 : static_cast<int>(left);
+    const int column = static_cast<int>(column0) + piece * 8;
+    const int64_t row = order.row(own.first + r);
+    const auto loaded = Call::template load<Whole>(slots, row, column, valid);
+    const Shared16 from = from_sums + (r * grouped_sums_stride<Tile> + piece * 32);
+    const Pack<float, 4> low = load_shared_16<float>(from), high = load_shared_16<float>(from + 16);
+    float sums[8];
+    HEDDLE_UNROLL
+    for (int i = 0; i < 8; ++i) sums[i] = i < 4 ? low.v[i] : high.v[i - 4];
+    Call::template finish<Whole>(slots, row, column, valid, sums, loaded);
+  }
+}
+
 /// A block per tile of rows and Tile::columns columns. `Whole`: no step of k and no chunk of columns is cut off.
 template <class Slots, class Tile, bool Whole>
 __global__ void __launch_bounds__(Tile::threads, Tile::blocks)
     grouped_mma(const int64_t n, const int64_t k, const int matrices, const GroupedOrder order, const Slots slots) {
   using T = typename Slots::Left;
-  using Call = EpilogueCall<Slots>;
   HEDDLE_DYNAMIC_SHARED(dynamic);
   Shared16 shared = dynamic;
   keep(shared);
@@ -126,22 +148,7 @@ __global__ void __launch_bounds__(Tile::threads, Tile::blocks)
   __syncthreads();
   store_sums<Tile>(multiplier.sums, shared);
   __syncthreads();
-  constexpr int chunks = Tile::columns / 8;
-  for (int chunk = static_cast<int>(threadIdx.x); chunk < own.count * chunks; chunk += Tile::threads) {
-    const int r = chunk / chunks, piece = chunk % chunks;
-    const int64_t left = n - column0 - piece * 8;
-    if (left <= 0) continue;
-    const int valid = Whole || left >= 8 ? 8 : static_cast<int>(left);
-    const int column = static_cast<int>(column0) + piece * 8;
-    const int64_t row = order.row(own.first + r);
-    const auto loaded = Call::template load<Whole>(slots, row, column, valid);
-    const Shared16 from = shared + (r * grouped_sums_stride<Tile> + piece * 32);
-    const Pack<float, 4> low = load_shared_16<float>(from), high = load_shared_16<float>(from + 16);
-    float sums[8];
-    HEDDLE_UNROLL
-    for (int i = 0; i < 8; ++i) sums[i] = i < 4 ? low.v[i] : high.v[i - 4];
-    Call::template finish<Whole>(slots, row, column, valid, sums, loaded);
-  }
+  finish_grouped_tile<Tile, Whole>(slots, order, own, n, column0, shared);
 }
 
 /// Enqueues the order of rows, and the matmul with one tile. Rows of both factors are aligned to 16 bytes.
