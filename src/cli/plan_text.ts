@@ -84,6 +84,7 @@ export const boundWords: Readonly<Record<LaunchCost['bound'], string>> = {
   memory: 'bound by memory',
   caches: 'bound by caches',
   instructions: 'bound by instructions',
+  arithmetic: 'bound by arithmetic',
 }
 
 function totalsLine({ totals: { kernels, matmuls, launches, bytes, flops, microseconds: time } }: PlanReport): string {

@@ -136,7 +136,7 @@ export function rowsCost(parts: readonly LaunchCost[]): StepCost {
   return {
     bytesRead: sum((part) => part.bytesRead),
     bytesWritten: sum((part) => part.bytesWritten),
-    flops: 0,
+    flops: sum((part) => part.flops ?? 0),
     rereads: parts.some(({ rereads }) => rereads),
     launches: parts.length,
     seconds: sum((part) => part.seconds),

@@ -38,7 +38,7 @@ const groupedLines = (key: string): VariantLine[] => [
   },
   {
     name: key,
-    schedule: 'a matmul: rows are grouped by the matrix that they choose, and tiles of 64 or 128 multiply one matrix',
+    schedule: 'a matmul: rows are grouped by the matrix that they choose, and tiles of 64 or 128 of them multiply one matrix',
     when: 'otherwise; on tensor cores where both factors have one 16-bit type and rows are whole units of 16 bytes',
   },
 ]

@@ -20,7 +20,7 @@ import { cycleOf } from './merges.js'
 import { subjectOf } from './resolve.js'
 
 export interface PlanStep {
-  readonly kind: 'row program' | 'matmul' | 'attention' | 'decode attention' | 'library matmul'
+  readonly kind: 'row program' | 'matmul' | 'attention' | 'decode attention' | 'library matmul' | 'grouped matmul'
   /** The graph's nodes that the step computes, in its order. */
   readonly nodes: readonly string[]
   /** Nodes of the graph as declared that it computes: those of a stack instead of the stack, without the parts taken from it. */
@@ -88,7 +88,8 @@ export function explainPlan(
 function report(candidates: Candidates, plan: PlanDecl): PlanReport {
   const steps = planGroups(candidates, plan).map(({ group: { names, kernel, cost }, kernel: name }): PlanStep => {
     const { bytesRead, bytesWritten, flops, rereads, launches, seconds, parts } = cost
-    const kind = kernel === undefined ? 'library matmul' : isTemplate(kernel) ? kernel.kind : 'row program'
+    const ofRows = parts.some(({ program }) => program === 'matmul') ? 'grouped matmul' : 'row program'
+    const kind = kernel === undefined ? 'library matmul' : isTemplate(kernel) ? kernel.kind : ofRows
     return {
       kind,
       nodes: names,

@@ -2,6 +2,7 @@
 
 const byKind: Readonly<Record<string, string>> = {
   matmul: 'var(--hue1)',
+  'grouped matmul': 'var(--hue1)',
   'library matmul': 'var(--hue9)',
   attention: 'var(--hue3)',
   'decode attention': 'var(--hue3)',
