@@ -27,7 +27,7 @@ export interface LaunchCost extends Traffic {
   /** Instructions of single threads. */
   readonly instructions: number
   readonly rereads: boolean
-  /** What most of its time is for: a matmul may be bound by its arithmetic. */
+  /** Resource that most of its time is for; a matmul may be bound by its arithmetic. */
   readonly bound: Bound | 'arithmetic'
   /** Operations of a matmul. */
   readonly flops?: number

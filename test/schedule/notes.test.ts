@@ -235,7 +235,7 @@ describe('a note on a matmul', () => {
   it.each<[string, Expr]>([
     ['two factors', call('mul', left, right)],
     ['scaled factors', call('mul', call('mul', f32(2), left), call('add', right, f32(1)))],
-    ['weights that an index chooses', call('mul', left, load('each', loadInt('p', a, i32(0)), b, c))],
+    ['weights that an index chooses', call('mul', call('mul', f32(2), left), load('each', loadInt('p', a, i32(0)), b, c))],
   ])('is made of %s', (_, value) => {
     const [note, ...others] = matmuls(product(value))
     expect(others).toEqual([])
@@ -248,6 +248,7 @@ describe('a note on a matmul', () => {
   it.each<[string, Expr, Expr?]>([
     ['one factor that knows both', call('mul', load('each', a, b, c), right)],
     ['what is not multiplied', call('add', left, right)],
+    ['a grouped matmul', call('mul', left, load('each', loadInt('p', a, i32(0)), b, c))],
     ['short sums', call('mul', left, right), i32(3)],
     ['windows', call('mul', load('x', a, call('add', c, a)), right)],
     ['a choice', call('select', call('eq', loadInt('p', a, c), b), right, f32(0))],
