@@ -157,6 +157,7 @@ function examine(kernel: Kernel, dtype: FloatType): Subject | string {
   const instance = allInstances(kernel).find(({ types }) => Object.values(types).every((type) => type === dtype))
   if (instance === undefined) return `it has no instance in ${dtype}`
   const mapped = mapKernel(instance)
+  if (mapped.grouped !== undefined) return 'it is a grouped matmul, whose tiles follow from its sizes'
   const [first, ...rest] = lengthsOf(mapped)
   if (first?.kind !== 'dim') return 'its rows do not have the length of a dimension'
   if (rest.some((length) => length.kind !== 'dim' || length.name !== first.name)) return 'its rows have several lengths'
