@@ -45,7 +45,7 @@ __global__ void __launch_bounds__(Shape::threads, Shape::resident)
       parts.template copy<decltype(rows)::value>(to, tensor, start, stride, valid);
     }
   };
-  // Read once: offsets may come from memory. What is settled is read while the previous launch ends.
+  // Read once: offsets may come from memory. Settled ones are read while the previous launch ends.
   int64_t key_start = 0, value_start = 0;
   if constexpr (!computes_key<Slots>) key_start = slots.key_row(b, h, 0) + own(head_parts, slots.key_stride());
   if constexpr (!computes_value<Slots>) value_start = slots.value_row(b, h, 0) + own(value_parts, slots.value_stride());

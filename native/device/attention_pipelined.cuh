@@ -191,7 +191,7 @@ __global__ void __launch_bounds__(Shape::threads, 1)
   work.h = place.h, work.b = place.b;
   work.queries = slots.queries(work.b), work.first = tile * Shape::queries;
   const int owned = slots.owned(work.b);
-  // What is settled is read while the previous launch ends.
+  // Settled data is read while the previous launch ends.
   if (sizes.settled) begin_kernel();
   if (owned > work.queries) {
     zero_rows<Shape::queries, Shape::threads, Shape::width / 8, true>(out, slots, work.b, work.h, tile, tiles, work.queries, owned,
