@@ -25,6 +25,8 @@ export type Candidate =
       /** The launched kernel; undefined for a library matmul. */
       readonly kernel: PlannedKernel | undefined
       readonly cost: StepCost
+      /** The node that launches it, in the graph that has it. */
+      readonly launch: { readonly graph: Graph; readonly node: ActiveNode }
     }
   | { readonly kind: 'refused'; readonly names: readonly string[]; readonly error: HeddleError }
 
@@ -75,7 +77,13 @@ export class Candidates {
     const kernel = node.kind === 'op' ? this.ops.get(node.op) : undefined
     if (node.kind === 'op' && kernel === undefined)
       throw usageError('plan.op', `${this.graph.name}: node ${node.name} uses op ${node.op}, which no spec declares`)
-    return { kind: 'legal', names: [node.name], kernel, cost: this.#priceAlone(node, kernel) }
+    return {
+      kind: 'legal',
+      names: [node.name],
+      kernel,
+      cost: this.#priceAlone(node, kernel),
+      launch: { graph: this.graph, node },
+    }
   }
 
   /** Price of a single node. A kernel that heddle fails to schedule has none: a defect, which `gen` reports where it emits the kernel. */
@@ -129,6 +137,9 @@ export class Candidates {
   /** Values that a node reads, through views. */
   reads = (node: ActiveNode): readonly ValueId[] => inputsOf(node).map(this.source)
 
+  /** Values that a node computes. */
+  makes = (node: ActiveNode): readonly ValueId[] => outputsOf(node)
+
   /** True if a node reads a result of another. */
   feeds = (producer: ActiveNode, consumer: ActiveNode): boolean => {
     const read = this.reads(consumer)
@@ -149,7 +160,7 @@ export class Candidates {
       if (node === undefined || node.kind === 'view') throw new Error(`internal: ${names.join(', ')} derived no node`)
       const kernel = planned.kernels.get(working) ?? planned.templates.get(working)
       const cost = withoutDefect(`group ${names.join(', ')}`, () => stepCost(planned.graph, node, kernel, this.#pricing))
-      return { kind: 'legal', names, kernel, cost }
+      return { kind: 'legal', names, kernel, cost, launch: { graph: planned.graph, node } }
     } catch (error) {
       if (!(error instanceof HeddleError) || !error.code.startsWith('plan.')) throw error
       if (error.code === 'plan.defect') this.defects.push({ nodes: names, message: error.message })
