@@ -161,6 +161,8 @@ export const toolCodes = texts({
     'A kernel has no such case. | The name is misspelt, or belongs to another kernel or storage type. | Copy it from the output of heddle check.',
   'repro.write':
     'A reproduction cannot be written. | The folder is not writable, or the disk is full. | Name another folder with --out.',
+  'search.record':
+    'The file of measured groups cannot be read. | It is another file, or its first line is damaged. | Remove it, or name another with --record.',
   'selftest.exports':
     'A folder of a selftest contains no exports. | No folder below it has a check.json. | Write them with test/peers/make_exports.ts.',
   'selftest.filter':
