@@ -64,6 +64,10 @@ const examples: Readonly<Record<string, readonly Example[]>> = {
     ['heddle bench llama 7b --plans best-llama', 'prompts and steps of a 7B model'],
     ['heddle bench llama --config DIR --steps 1x512', 'the shape of a model folder'],
   ],
+  search: [
+    ['heddle search layer --minutes 4', 'a plan of a graph at its usual size'],
+    ['heddle search layer --shape m=64,n=768 --shape m=4096,n=768', 'a plan for two sizes'],
+  ],
   tune: [
     ['heddle tune', 'measure kernels of the project on this GPU'],
     ['heddle tune --kernels rms_norm --lengths 1024,4096', 'some kernels at some row lengths'],

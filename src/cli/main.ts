@@ -44,6 +44,7 @@ const groups: Readonly<Record<string, Readonly<Record<string, () => Promise<Verb
     plan: async () => (await import('./plan.js')).planCommand,
     explore: async () => (await import('./explore.js')).exploreCommand,
     bench: async () => (await import('./bench.js')).benchCommand,
+    search: async () => (await import('./search.js')).searchCommand,
     tune: async () => (await import('./tune.js')).tuneCommand,
   },
   'Run models:': {

@@ -46,3 +46,24 @@ export function jsonObject(text: string): Readonly<Record<string, unknown>> {
     throw new InvalidArgumentError('Expected a JSON object.')
   }
 }
+
+/** Parses a number of minutes, which may be a fraction. */
+export function minutesOf(text: string): number {
+  const value = Number(text)
+  if (!(value > 0) || !Number.isFinite(value)) throw new InvalidArgumentError('Expected a positive number of minutes.')
+  return value
+}
+
+/** Parses `batch=b,seq=s`: names by role, of which some have to be there. */
+export function namesByName(
+  text: string,
+  needed: readonly string[],
+  others: readonly string[],
+): Readonly<Record<string, string | undefined>> {
+  const pairs = text.split(',').map((part) => /^(\w+)=(\w+)$/.exec(part) ?? [])
+  const roles = pairs.map(([, role = '']) => role)
+  const isKnown = roles.every((role) => needed.includes(role) || others.includes(role))
+  if (!isKnown || !needed.every((role) => roles.includes(role)))
+    throw new InvalidArgumentError(`Expected names by role: ${needed.map((role) => `${role}=NAME`).join(',')}.`)
+  return Object.fromEntries(pairs.map(([, role = '', name]) => [role, name]))
+}

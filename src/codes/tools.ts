@@ -161,6 +161,10 @@ export const toolCodes = texts({
     'A kernel has no such case. | The name is misspelt, or belongs to another kernel or storage type. | Copy it from the output of heddle check.',
   'repro.write':
     'A reproduction cannot be written. | The folder is not writable, or the disk is full. | Name another folder with --out.',
+  'search.graph':
+    'A graph cannot be searched. | There is no graph of the name. | Copy it from heddle plan list or from the specs.',
+  'search.out':
+    'A found plan cannot be written. | The file exists and was not written by a search. | Name another plan with --plan, or another file with --out.',
   'search.record':
     'The file of measured groups cannot be read. | It is another file, or its first line is damaged. | Remove it, or name another with --record.',
   'selftest.exports':

@@ -82,9 +82,8 @@ const storageType = (ref: DTypeRef | undefined, { dtype }: Pricing): DType => (t
 const bytesOf = (graph: Graph, id: ValueId, elements: number, pricing: Pricing): number =>
   elements * dtypeInfo[storageType(valueAt(graph.values, id).dtype, pricing)].bytes
 
-/** Price of a library matmul. An epilogue reads its bias and residual, once each. */
-function libraryCost(graph: Graph, node: NodeOf<'matmul'>, pricing: Pricing): StepCost {
-  const { a, b, out, subscripts } = node
+/** Extents of the axes of a matmul, by subscript. */
+function axesOf(graph: Graph, { a, b, subscripts }: NodeOf<'matmul'>, pricing: Pricing): Readonly<Record<string, number>> {
   const extents: Record<string, number> = {}
   for (const [axes, id] of [
     [subscripts.a, a],
@@ -95,6 +94,13 @@ function libraryCost(graph: Graph, node: NodeOf<'matmul'>, pricing: Pricing): St
       if (extent !== undefined) extents[axis] = evaluateExtent(extent, pricing.dims)
     })
   }
+  return extents
+}
+
+/** Price of a library matmul. An epilogue reads its bias and residual, once each. */
+function libraryCost(graph: Graph, node: NodeOf<'matmul'>, pricing: Pricing): StepCost {
+  const { a, b, out } = node
+  const extents = axesOf(graph, node, pricing)
   const whole = (id: ValueId) => bytesOf(graph, id, sizeOf(graph, id, pricing), pricing)
   const flops = 2 * Object.values(extents).reduce((product, extent) => product * extent, 1)
   const read = inputsOf(node).reduce((bytes, id) => bytes + whole(id), 0)
@@ -190,6 +196,19 @@ function work(kernel: TemplateKernel, sizes: Sizes, dtype: DType): Work {
       return { reads, flops, computed: computedWork(kernel, sizes, dtype), isInteger, byWarps }
     }
   }
+}
+
+/** Extents of a node's dimensions: of its kernel in their order, or of the axes of a library matmul. */
+export function extentsOf(
+  graph: Graph,
+  node: StepNode,
+  kernel: Kernel | TemplateKernel | undefined,
+  pricing: Pricing,
+): readonly number[] {
+  if (node.kind === 'matmul') return Object.values(axesOf(graph, node, pricing))
+  if (kernel === undefined) throw new Error(`internal: no kernel ${node.op}`)
+  const { dims } = sizesOf(graph, node, kernel, pricing)
+  return kernel.dims.map((dim) => dims[dim] ?? 1)
 }
 
 /** The kernel's dimensions and attributes in this node. Attributes that the model supplies keep their defaults. */

@@ -65,3 +65,21 @@ function isSame(a: unknown, b: unknown, names: ReadonlyMap<string, string>): boo
   const [left, right] = [Object.entries(a), new Map(Object.entries(b))]
   return left.length === right.size && left.every(([key, value]) => isSame(value, right.get(key), names))
 }
+
+/**
+ * The kernel as text without names and source locations: the same for kernels that `boundTo` would bind to each other, and stable from run to run.
+ */
+export function anonymous(kernel: PlannedKernel): string {
+  const { dims, tensors, attrs } = kernel
+  const names = [...dims, ...[...tensors, ...attrs].map(({ name }) => name)]
+  const places = new Map(names.map((name, at) => [name, `#${at}`]))
+  return JSON.stringify(kernel, (key, value: unknown) =>
+    ignored.includes(key)
+      ? undefined
+      : value === kernel.name
+        ? '#'
+        : typeof value === 'string'
+          ? (places.get(value) ?? value)
+          : value,
+  )
+}

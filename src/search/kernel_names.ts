@@ -14,7 +14,7 @@ import type { Candidate, Candidates } from './candidates.js'
 /** Kernels of the project by name: ops, and kernels that its other plans derive. */
 export type KnownKernels = ReadonlyMap<string, PlannedKernel>
 
-/** The groups of a plan, each kernel once with all its occurrences. Groups of one node remain that node. */
+/** The groups of a plan, each kernel once with all its occurrences. Nodes alone remain nodes. */
 export function nameGroups(
   candidates: Candidates,
   groups: readonly (Candidate & { readonly kind: 'legal' })[],
@@ -22,8 +22,9 @@ export function nameGroups(
 ): PlanDecl['groups'] {
   const taken = new Map<string, PlannedKernel>([...known, ...candidates.ops])
   const named = new Map<string, (readonly string[])[]>()
-  for (const { names, kernel } of groups) {
-    if (names.length < 2 || kernel === undefined) continue
+  for (const { names, kernel, launch } of groups) {
+    // A node alone keeps its place in the graph.
+    if (kernel === undefined || launch.graph === candidates.graph) continue
     const name = nameOf(candidates, names, kernel, taken)
     taken.set(name, renamed(kernel, name))
     named.set(name, [...(named.get(name) ?? []), names])

@@ -2,6 +2,7 @@
  * A search by measuring: covers a graph by the groups that are the cheapest so far, measures those of them that never were, and repeats, until no
  * other group can be expected to be in a better cover. Each different launch is measured once. The clock is given: a device, or a table.
  */
+import { createHash } from 'node:crypto'
 import { structuralHash } from '../ir/structural_hash.js'
 import { bestCovers, type Cover, type CoverTask } from './cover.js'
 import { type Launch, type Measured, Prices } from './price.js'
@@ -30,11 +31,10 @@ export interface Clock {
 }
 
 /** Hash of a problem: the same as long as its groups are the same kernels at the same sizes. */
-export const problemId = ({ shapes, variants }: Problem): string =>
-  structuralHash([
-    shapes,
-    variants.map(({ reads, groups }) => [reads, groups.map(({ members, launches }) => [members, launches])]),
-  ])
+export function problemId({ shapes, variants }: Problem): string {
+  const text = structuralHash([shapes, variants.map(({ reads, groups }) => [reads, groups])])
+  return createHash('sha256').update(text).digest('base64url').slice(0, 22)
+}
 
 /** A cover of one variant. */
 export interface Found extends Cover {
@@ -78,7 +78,7 @@ const hopeful = 2
 const fewestOfKind = 2
 
 /** Share of its price at which a launch of a kind that was hardly measured is chosen. */
-const sampled = 0.1
+const sampled = 1e-3
 
 /** Rounds in which the best cover stays the same before a search ends. */
 const settledRounds = 3
@@ -95,17 +95,19 @@ export async function measuredSearch(problem: Problem, clock: Clock, settings: S
   for (let round = 1; ; round++) {
     const covers = problem.shapes.map((_, shape) => coversOf(problem, shape, count, (launch) => prices.price(launch).seconds))
     const hopes = problem.shapes.map((_, shape) => coversOf(problem, shape, hopeful, (launch) => prices.optimistic(launch)))
-    const samples = problem.shapes.map((_, shape) => samplesOf(problem, shape, prices, launches))
+    const samples = problem.shapes.flatMap((_, shape) => samplesOf(problem, shape, prices, launches))
     const best = covers.flatMap(([first]) => first ?? [])
     const measured = [...launches.values()].filter(prices.has).length
     const state = { round, measured, launches: launches.size, best }
     onRound(state)
-    const wanted = wantedOf(problem, prices, [covers, hopes, samples])
+    const wanted = [...new Set([...samples, ...wantedOf(problem, prices, [covers, hopes])])]
     const now = best.map(({ variant, chosen }) => `${variant}:${chosen.join()}`).join(' ')
-    settled = now === last && isMeasured(problem, prices, covers, 2) ? settled + 1 : 0
+    // A kind of which nothing was measured may have prices that are wrong by any factor.
+    const isSampled = samples.length === 0
+    settled = now === last && isSampled && isMeasured(problem, prices, covers, 2) ? settled + 1 : 0
     last = now
     const end = (ended: SearchResult['ended']): SearchResult => ({ ...state, prices, covers, ended })
-    if (wanted.length === 0 || isBound(problem, prices, covers, hopes)) return end('bound')
+    if (wanted.length === 0 || (isSampled && isBound(problem, prices, covers, hopes))) return end('bound')
     if (isFinished || settled >= settledRounds) return end('settled')
     if (clock.isOver()) return end('time')
     await clock.time(wanted.slice(0, batch), (launch, result) => prices.add(launch, result))
@@ -138,12 +140,15 @@ export function coversOf(
   return found.toSorted((a, b) => a.cost - b.cost).slice(0, count)
 }
 
-/** Covers that choose launches of the kinds of which few were measured. */
-function samplesOf(problem: Problem, shape: number, prices: Prices, launches: ReadonlyMap<string, Launch>): readonly Found[] {
+/** Launches to measure of kinds of which few were: those of a cover that prefers the kind. */
+function samplesOf(problem: Problem, shape: number, prices: Prices, launches: ReadonlyMap<string, Launch>): readonly Launch[] {
   const kinds = new Set([...launches.values()].flatMap(({ kind }) => (prices.count(kind) < fewestOfKind ? [kind] : [])))
-  return [...kinds].flatMap((kind) =>
-    coversOf(problem, shape, 1, (launch) => prices.price(launch).seconds * (launch.kind === kind ? sampled : 1)),
-  )
+  return [...kinds].flatMap((kind) => {
+    const preferring = (launch: Launch): number => prices.price(launch).seconds * (launch.kind === kind ? sampled : 1)
+    const [cover] = coversOf(problem, shape, 1, preferring)
+    const own = cover === undefined ? [] : launchesOf(problem, shape, cover).filter((launch) => launch.kind === kind)
+    return own.filter((launch) => !prices.has(launch)).slice(0, fewestOfKind)
+  })
 }
 
 /** Launches of a cover at a shape. */

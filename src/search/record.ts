@@ -20,6 +20,8 @@ const entrySchema = z.strictObject({
   low: z.number().positive().optional(),
   high: z.number().positive().optional(),
   samples: z.number().int().positive().optional(),
+  /** True if its results were compared with those of its nodes, on the device. */
+  checked: z.literal(true).optional(),
   /** Reason why it cannot be run. */
   refused: z.string().optional(),
 })
@@ -72,8 +74,11 @@ export const measuredOf = ({ median, refused }: Entry): Measured =>
   median === undefined ? { refused: refused ?? 'not timed' } : { seconds: median / micro }
 
 /** Identity of a launch in a storage type. */
-export const launchId = ({ content, dtype, sizes }: Pick<Entry, 'content' | 'dtype' | 'sizes'>): string =>
-  `${content} ${dtype} ${sizes.join('x')}`
+export const launchId = ({
+  content,
+  dtype,
+  sizes,
+}: Pick<Entry, 'content' | 'dtype'> & { readonly sizes: readonly number[] }): string => `${content} ${dtype} ${sizes.join('x')}`
 
 /** Results on a device, by the id of the launch. */
 export const knownOn = (entries: readonly Entry[], device: string): ReadonlyMap<string, Measured> =>

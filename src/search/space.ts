@@ -80,9 +80,13 @@ function otherForms(candidates: Candidates, known: readonly Group[]): readonly S
     const matmuls = candidates.find(group.names).filter(({ kind }) => kind === 'matmul').length
     if (matmuls !== 1 || group.names.length > mostEpilogue) return []
     const other = group.kernel === undefined ? candidates.fused(group.names) : candidates.library(group.names)
-    return other.kind === 'legal' ? [{ group: other, form: formOf(other), kind: kindOf(other) }] : []
+    return other.kind === 'legal' && isOneLaunch(other) ? [{ group: other, form: formOf(other), kind: kindOf(other) }] : []
   })
 }
+
+/** False for a group of the library that becomes several nodes. */
+const isOneLaunch = ({ kernel, launch: { node } }: Group): boolean =>
+  kernel !== undefined || (node.kind === 'matmul' && node.epilogue !== undefined)
 
 /** A matmul with a bias and a residual or an activation is all that the library computes. */
 const mostEpilogue = 3

@@ -32,7 +32,7 @@ export interface PrepareOptions {
 /** Writes the source of kernels in storage types. @throws errors of generating it */
 export async function prepareText(
   root: string,
-  specs: SpecKernels,
+  specs: Pick<SpecKernels, 'graphs' | 'schedules'>,
   chosen: readonly PlannedKernel[],
   { dtypes, tuning, alone }: PrepareOptions,
 ): Promise<PreparedText> {

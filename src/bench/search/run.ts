@@ -1,0 +1,175 @@
+/**
+ * A search on a device, from the groups of a graph to plans that were timed whole: measures groups and saves their times, checks the kernels of the
+ * plans it ends with against their nodes, and compares these plans with the one there was.
+ */
+import type { Graph } from '../../ir/graph.js'
+import type { PlanDecl } from '../../lang/plan.js'
+import { oneForAll, planOf, type Reason, reasonsOf, type Scored, samePlan, scored } from '../../search/chosen.js'
+import type { KnownKernels } from '../../search/kernel_names.js'
+import { type Clock, launchesOf, measuredSearch, problemId, type Round, type SearchResult } from '../../search/measured.js'
+import type { GraphProblem, Subject } from '../../search/problem.js'
+import { type About, type Entry, entryOf, knownOn, measuredOf, merged, type SearchRecord } from '../../search/record.js'
+import { type SearchStage, timeSubjects, wrongSubjects } from './clock.js'
+import { decide, timePlans, type Verdict } from './confirm.js'
+
+export interface SearchRun {
+  readonly stage: SearchStage
+  readonly graph: Graph
+  readonly problem: GraphProblem
+  readonly about: About
+  readonly record: SearchRecord
+  /** The plan to beat. */
+  readonly incumbent: PlanDecl
+  /** Name of the plan to write. */
+  readonly name: string
+  readonly packed: PlanDecl['packed']
+  readonly known: KnownKernels
+  /** Dimensions of each shape. */
+  readonly shapes: readonly Readonly<Record<string, number>>[]
+  /** True once no further group is to be measured. */
+  readonly isOver: () => boolean
+  readonly save: (record: SearchRecord) => Promise<void>
+  readonly onRound?: (round: Round, result: { readonly subject: Subject; readonly entry: Entry } | undefined) => void
+  readonly onStage?: (stage: string) => void
+}
+
+/** A plan that a search found. */
+export interface FoundPlan {
+  readonly plan: PlanDecl
+  readonly reasons: readonly Reason[]
+  /** Predicted seconds at each shape. */
+  readonly seconds: readonly number[]
+  /** Shapes at which it is the best by more than the plan for all of them; undefined for that plan. */
+  readonly only?: readonly number[]
+}
+
+export interface SearchOutcome {
+  readonly result: SearchResult
+  /** The plan that is best over all shapes, then others for single shapes. */
+  readonly plans: readonly FoundPlan[]
+  /** Comparison of the incumbent, which is the first, with the plans that were timed whole; undefined if nothing was timed. */
+  readonly verdict: Verdict | undefined
+  /** True if the plan is the incumbent. */
+  readonly stays: boolean
+  readonly wrong: readonly string[]
+}
+
+/** Covers that are checked, and timed as whole plans. */
+const compared = 3
+
+export async function runSearch(run: SearchRun): Promise<SearchOutcome> {
+  const { stage, graph, problem, name, packed, known, incumbent, shapes } = run
+  const state = { record: run.record }
+  const wrong: string[] = []
+  for (;;) {
+    const result = await searched(run, state, wrong.length === 0)
+    const best = scored(problem, result).slice(0, compared)
+    run.onStage?.('checking the kernels of the best plans')
+    const failed = await check(run, state, best)
+    wrong.push(...failed)
+    await run.save(state.record)
+    if (failed.length > 0) continue
+    const found = best.map((each) => planOf(name, graph, problem, each.cover, { packed, known }))
+    const [first] = found
+    if (first === undefined || result.best.length === 0) return { result, plans: [], verdict: undefined, stays: true, wrong }
+    if (samePlan(first, incumbent)) {
+      const plans = [foundPlan(run, result, best[0], incumbent)].flatMap((each) => each ?? [])
+      return { result, plans, verdict: undefined, stays: true, wrong }
+    }
+    run.onStage?.('timing whole plans')
+    const verdict = decide(await timePlans(stage, graph, [incumbent, ...found], shapes))
+    const at = Math.max(0, verdict.place - 1)
+    const chosen = foundPlan(run, result, best[at], found[at])
+    const others = chosen === undefined || verdict.place === 0 ? [] : forShapes(run, result, chosen)
+    return { result, plans: chosen === undefined ? [] : [chosen, ...others], verdict, stays: verdict.place === 0, wrong }
+  }
+}
+
+function foundPlan(
+  run: SearchRun,
+  result: SearchResult,
+  score: Scored | undefined,
+  plan: PlanDecl | undefined,
+): FoundPlan | undefined {
+  if (score === undefined || plan === undefined) return undefined
+  return { plan, reasons: reasonsOf(run.problem, result, score.cover), seconds: score.seconds }
+}
+
+/** Plans for the shapes at which the one for all is more than two percent from the best. */
+function forShapes(run: SearchRun, result: SearchResult, { seconds }: FoundPlan): readonly FoundPlan[] {
+  const { problem, graph, name, packed, known } = run
+  const all = scored(problem, result)
+  const plans = new Map<Scored, number[]>()
+  for (const [shape, [best]] of result.covers.entries()) {
+    if (best === undefined || (seconds[shape] ?? 0) <= oneForAll * best.cost) continue
+    const score = all.find(({ cover }) => cover.variant === best.variant && cover.chosen.join() === best.chosen.join())
+    if (score !== undefined) plans.set(score, [...(plans.get(score) ?? []), shape])
+  }
+  return [...plans].flatMap(([score, only], at) => {
+    const plan = planOf(`${name}-${at + 2}`, graph, problem, score.cover, { packed, known })
+    return [foundPlan(run, result, score, plan)].flatMap((each) => (each === undefined ? [] : [{ ...each, only }]))
+  })
+}
+
+/** Measures until the search ends, and keeps what was measured, also if it is cancelled. */
+async function searched(run: SearchRun, state: { record: SearchRecord }, mayBeFinished: boolean): Promise<SearchResult> {
+  const { problem, about, stage, isOver, save } = run
+  let last: Round | undefined
+  const id = problemId(problem.problem)
+  const clock: Clock = {
+    isOver,
+    async time(launches, seen) {
+      const subjects = launches.flatMap(({ id: launch }) => problem.subjects.get(launch) ?? [])
+      const entries: Entry[] = []
+      try {
+        await timeSubjects(stage, subjects, isOver, (launch, timed) => {
+          const subject = problem.subjects.get(launch.id)
+          const entry = entryOf(launch, subject?.group.group.names.join() ?? '', about, timed)
+          entries.push(entry)
+          seen(launch, measuredOf(entry))
+          if (last !== undefined && subject !== undefined) run.onRound?.(last, { subject, entry })
+        })
+      } finally {
+        state.record = merged(state.record, { entries })
+        await save(state.record)
+      }
+    },
+  }
+  const result = await measuredSearch(problem.problem, clock, {
+    known: knownOn(state.record.entries, about.device),
+    isFinished: mayBeFinished && state.record.finished.some(({ finished, device }) => finished === id && device === about.device),
+    onRound: (round) => {
+      last = round
+      run.onRound?.(round, undefined)
+    },
+  })
+  const finished = result.ended === 'time' ? [] : [{ finished: id, of: run.graph.name, device: about.device }]
+  state.record = merged(state.record, { finished })
+  return result
+}
+
+/** False for a node on its own, whose kernel is that of its op or the library's. */
+const isDerived = ({ group, form }: Subject): boolean => group.group.launch.graph !== form.space.candidates.graph
+
+/** Checks the kernels of covers that were not checked before. Those that are wrong are refused at every size. @returns their nodes and reasons */
+async function check(run: SearchRun, state: { record: SearchRecord }, best: readonly Scored[]): Promise<readonly string[]> {
+  const { problem, about, stage } = run
+  const own = state.record.entries.filter(({ device, dtype }) => device === about.device && dtype === about.dtype)
+  const passed = new Set(own.flatMap(({ content, checked }) => (checked === true ? [content] : [])))
+  const launches = best.flatMap(({ cover }) =>
+    problem.problem.shapes.flatMap((_, shape) => launchesOf(problem.problem, shape, cover)),
+  )
+  const open = new Map(launches.flatMap((launch) => (passed.has(launch.content) ? [] : [[launch.content, launch]])))
+  const subjects = [...open.values()].flatMap(({ id }) => problem.subjects.get(id) ?? []).filter(isDerived)
+  const wrong = await wrongSubjects(stage, subjects)
+  const reasons = new Map(wrong.map(({ launch, reason }) => [launch.content, reason]))
+  const entries = own.flatMap((entry): Entry[] =>
+    open.has(entry.content) && !reasons.has(entry.content) ? [{ ...entry, checked: true }] : [],
+  )
+  const refused = [...problem.subjects.values()].flatMap(({ launch, group }) => {
+    const reason = reasons.get(launch.content)
+    return reason === undefined ? [] : [entryOf(launch, group.group.names.join(), about, { refused: reason })]
+  })
+  state.record = merged(state.record, { entries: [...entries, ...refused] })
+  return wrong.map(({ launch, reason }) => `${problem.subjects.get(launch.id)?.group.group.names.join(', ')}: ${reason}`)
+}

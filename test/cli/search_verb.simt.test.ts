@@ -1,0 +1,43 @@
+/** `heddle search` on the CPU device: a plan that is measured, written, applied and checked, and a second search that changes nothing. */
+import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { heddle, repository } from './host.js'
+
+let root: string
+beforeAll(async () => {
+  await mkdir(join(repository, '.heddle'), { recursive: true })
+  root = await mkdtemp(join(repository, '.heddle', 'search-'))
+  await cp(join(repository, 'test/projects/mixer/specs'), join(root, 'specs'), { recursive: true })
+})
+afterAll(() => rm(root, { recursive: true }))
+
+const read = (file: string): Promise<string> => readFile(join(root, file), 'utf8')
+const search = (...argv: readonly string[]) =>
+  heddle(['search', ...argv, '--device', 'simt', '--dtype', 'f32', '--repeats', '8'], root)
+const small = ['mixer', '--shape', 'n=2,p=3,w=16,z=24']
+
+test('a plan is found, written with reasons, accepted by gen, and stays in a second search', async () => {
+  const { exitCode, log, out } = await search(...small, '--minutes', '5')
+  expect({ exitCode, log }).toMatchObject({ exitCode: 0 })
+  expect(log).toMatch(/6 nodes, \d+ groups.*\n(.*\n)*round 1: 0 of \d+ measured, best so far/)
+  expect(out).toContain('written: specs/plans/found.ts')
+  const [plan, record] = await Promise.all([read('specs/plans/found.ts'), read('specs/search.json')])
+  expect(plan).toContain("import type { mixer } from '../index.js'")
+  expect(plan).toMatch(/\/\/ [\d.]+ us; apart [\d.]+ us; next best /)
+  const index = await read('specs/index.ts')
+  const listed = index.replace('export const plans = [', 'export const plans = [\n  found(mixer),')
+  await writeFile(join(root, 'specs/index.ts'), `import { found } from './plans/found.js'\n${listed}`)
+  expect(await heddle(['gen'], root)).toMatchObject({ exitCode: 0 })
+  expect(await heddle(['check', '--plan', 'found', '--device', 'simt', '--dtype', 'f32'], root)).toMatchObject({ exitCode: 0 })
+  const again = await search(...small, '--minutes', '5')
+  expect(again.out).toContain('found stays: no plan is faster by more than 2 %')
+  expect([await read('specs/plans/found.ts'), await read('specs/search.json')]).toEqual([plan, record])
+}, 300_000)
+
+test('an unknown graph, an unknown plan, and a file of somebody else are refused', async () => {
+  expect((await search('mixr')).log).toContain('error[search.graph]: there is no graph mixr')
+  expect((await search('mixer', '--plan', 'other', '--from', 'foldd')).log).toContain('error[plan.unknown]')
+  await writeFile(join(root, 'other.json'), '{}')
+  expect((await search(...small, '--record', 'other.json')).log).toContain('error[search.record]')
+}, 60_000)
