@@ -8,9 +8,9 @@ import { Command, Option } from '@commander-js/extra-typings'
 import { costOf } from '../bench/facts/cost.js'
 import { deviceCeilings } from '../bench/facts/facts.js'
 import type { SearchStage } from '../bench/search/clock.js'
-import { runSearch, type SearchOutcome } from '../bench/search/run.js'
+import { runSearch } from '../bench/search/run.js'
 import { deviceName } from '../bench/target/baseline.js'
-import { costDevice, type PriceType } from '../cost/device.js'
+import { costDevice } from '../cost/device.js'
 import { priceDims } from '../cost/step.js'
 import { environmentError, usageError } from '../errors.js'
 import { readText } from '../files.js'
@@ -21,15 +21,15 @@ import { knownHint } from '../nearest.js'
 import { namedFile } from '../output.js'
 import { openDevice } from '../runtime/device.js'
 import { compiledDevice } from '../runtime/device_name.js'
-import type { NativeDeviceInfo } from '../runtime/native.js'
 import { defaultDevice, prepareNative } from '../runtime/open.js'
 import { problemOf } from '../search/problem.js'
 import { emptyRecord, formatRecord, parseRecord, type SearchRecord } from '../search/record.js'
 import { type CliContext, json } from './context.js'
 import { bare } from './explained.js'
 import { dimensions, minutesOf, namesByName, positive } from './options.js'
-import { compiledDeviceOption, type DeviceName, dtypes, openOptions } from './pipeline.js'
+import { compiledDeviceOption, dtypes, openOptions } from './pipeline.js'
 import { expectDims } from './plan_dims.js'
+import type { SearchVerbOptions, SearchVerbResult } from './search_options.js'
 import { type Read, type SearchPath, searchPath } from './search_path.js'
 import { searchProgress } from './search_progress.js'
 import { resultText } from './search_text.js'
@@ -37,37 +37,6 @@ import { writePlans } from './search_write.js'
 import { readTuning } from './tuning_file.js'
 
 type Dims = Readonly<Record<string, number>>
-
-export interface SearchVerbOptions {
-  /** Dimensions that differ from the usual sizes of the graph; groups are measured at each shape. */
-  readonly shape?: readonly Dims[] | undefined
-  readonly dtype: PriceType
-  readonly device?: DeviceName | undefined
-  readonly minutes: number
-  /** The plan to beat, unless the project has one of the written plan's name. */
-  readonly from: string
-  /** Name of the plan to write. */
-  readonly plan: string
-  /** Removal of padding: the parts of `packed` of a plan. */
-  readonly packed?: PlanDecl['packed']
-  readonly repeats: number
-  readonly specs?: string | undefined
-  /** File of the plan; by default `plans/NAME.ts` in the specs. */
-  readonly out?: string | undefined
-  /** File of measured groups; by default `search.json` beside the specs. */
-  readonly record?: string | undefined
-}
-
-export interface SearchVerbResult extends SearchOutcome {
-  readonly graph: string
-  readonly device: NativeDeviceInfo
-  readonly dtype: PriceType
-  readonly shapes: readonly Dims[]
-  /** The plan to beat. */
-  readonly incumbent: string
-  /** Files that were written, or hold the same already. */
-  readonly files: readonly string[]
-}
 
 /** Share of the time that measures groups; the rest checks kernels and times whole plans. */
 const measuring = 0.75

@@ -1,6 +1,6 @@
 /** Result of `heddle search` as text: the plans at each shape, and what was written. */
 import Table from 'cli-table3'
-import type { SearchVerbResult } from './search.js'
+import type { SearchVerbResult } from './search_options.js'
 
 const endings = {
   bound: 'no other group can be expected to be in a better plan',

@@ -9,7 +9,7 @@ import { planSource } from '../search/plan_source.js'
 import { shapeName } from '../search/problem.js'
 import { writing } from '../writing.js'
 import type { CliContext } from './context.js'
-import type { SearchVerbOptions, SearchVerbResult } from './search.js'
+import type { SearchVerbOptions, SearchVerbResult } from './search_options.js'
 
 const mark = 'Found by `heddle search`'
 
