@@ -19,10 +19,12 @@ __global__ void __launch_bounds__(Shape::threads, Shape::resident)
     attention_tiles(const AttentionSizes sizes, const BlockOrder order, const In<T> query, const In<T> key, const In<T> value, const Out<O> out,
                     const Slots slots) {
   using Rows = typename Shape::Rows;
-  if (!sizes.settled) begin_kernel();
+  // Registers of large heads do not suffice for values that are kept across the wait.
+  const bool settled = Shape::keeps_query && sizes.settled;
+  if (!settled) begin_kernel();
   const BlockPlace place = place_of_block<Slots>(order);
   const int own_tile = place.tile, tiles = place.tiles, h = place.h, b = place.b;
-  const int queries = slots.queries(b), owned = slots.owned(b);
+  const int queries = slots.queries(b);
   const int first = own_tile * Shape::queries, last = min(first + Shape::queries, queries) - 1;
   // Keys that some query of the block attends, and those that all do.
   int begin = 0, end = 0, all_begin = 0, all_end = 0;
@@ -49,7 +51,7 @@ __global__ void __launch_bounds__(Shape::threads, Shape::resident)
   int64_t key_start = 0, value_start = 0;
   if constexpr (!computes_key<Slots>) key_start = slots.key_row(b, h, 0) + own(head_parts, slots.key_stride());
   if constexpr (!computes_value<Slots>) value_start = slots.value_row(b, h, 0) + own(value_parts, slots.value_stride());
-  if (sizes.settled) begin_kernel();
+  if (settled) begin_kernel();
   const auto copy_keys = [&](int from, uint32_t stage) {
     const Shared16 to = key_tiles + stage * Shape::key_bytes;
     if constexpr (computes_key<Slots>) {
@@ -99,6 +101,7 @@ __global__ void __launch_bounds__(Shape::threads, Shape::resident)
     }
     copy_async_commit();
   }
+  const int owned = slots.owned(b);
   if (owned > queries) {
     zero_rows<Shape::queries, Shape::threads, Rows::chunks, Shape::wide>(out, slots, b, h, own_tile, tiles, queries, owned, sizes.value_dim);
   }
