@@ -165,7 +165,11 @@ export const searchCommand = (context: () => CliContext) =>
     )
     .addOption(new Option('--dtype <dtype>', 'storage type').choices(dtypes).default('f16' as const))
     .addOption(compiledDeviceOption())
-    .addOption(new Option('--minutes <count>', 'time limit; a later search goes on').argParser(minutesOf).default(8))
+    .addOption(
+      new Option('--minutes <count>', 'time limit; measuring takes three quarters of it, and a later search goes on')
+        .argParser(minutesOf)
+        .default(8),
+    )
     .option('--from <plan>', 'the plan to beat, if there is none of the name of --plan', bare)
     .option('--plan <name>', 'name of the plan', 'found')
     .addOption(

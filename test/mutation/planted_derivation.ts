@@ -63,7 +63,7 @@ export const derivationFaults: readonly PlantedFault[] = [
     id: 'alignment-presumed',
     kind,
     file: 'src/schedule/access/access.ts',
-    find: '  return block !== undefined && block > 0 && isAligned(a, index, block) ? { step, run: block } : unknown\n',
+    find: '  return block !== undefined && block > 0 && isAligned(a, along, block) ? { step, run: block } : unknown\n',
     replacement: '  return block !== undefined && block > 0 ? { step, run: block } : unknown\n',
     wrong: 'Whatever is divided by a constant counts as aligned to it, so that loads that straddle two runs are made as one.',
     tests: ['test/schedule/access.test.ts'],

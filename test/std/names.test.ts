@@ -48,6 +48,8 @@ const allowed: readonly (readonly [file: string, texts: readonly string[], what:
   ['update_range.ts', ['slots'], 'a variable of the emitted text'],
   ['instances.ts', ['text'], 'a part of a template'],
   ['user_monoid.ts', ['left'], 'a side of a combination'],
+  ['grouped.ts', ['left'], 'the left factor, in a struct of the source'],
+  ['grouped_matmul.ts', ['sums'], 'the tensor that stands for sums, unless its name is taken'],
   ['kernel.ts', ['rows'], 'what a kernel has a work item for'],
   ['launcher.ts', ['rows'], 'the same'],
   ['tiles.ts', ['rows'], 'a tile by the name it has'],
