@@ -39,6 +39,7 @@ export const byTurns: readonly (readonly string[])[] = [
     'test/models/encoder_pipeline.test.ts',
     'test/cli/watch.simt.test.ts',
     'test/frontend/run/places.test.ts',
+    'test/export/longrope.simt.test.ts',
   ],
   [
     'test/verify/judged.simt.test.ts',
@@ -72,6 +73,7 @@ export const byTurns: readonly (readonly string[])[] = [
     'test/cli/finishing.test.ts',
     'test/models/heads.simt.test.ts',
     'test/runtime/api/encoder_layer.simt.test.ts',
+    'test/cli/search_verb.simt.test.ts',
   ],
   [
     'test/export/generate.simt.test.ts',
@@ -103,6 +105,8 @@ export const byTurns: readonly (readonly string[])[] = [
     'test/frontend/constructs/monoid.test.ts',
     'test/cli/tune_library.simt.test.ts',
     'test/bench/decoding.simt.test.ts',
+    'test/native/grouped.simt.test.ts',
+    'test/emit/multiples.simt.test.ts',
   ],
   [
     'test/verify/workshop.simt.test.ts',
@@ -136,5 +140,7 @@ export const byTurns: readonly (readonly string[])[] = [
     'test/emit/column_merges.simt.test.ts',
     'test/emit/fast.simt.test.ts',
     'test/docs/refusals.test.ts',
+    'test/emit/grouped.simt.test.ts',
+    'test/native/async_faults.simt.test.ts',
   ],
 ]

@@ -33,7 +33,7 @@ import type { SearchVerbOptions, SearchVerbResult } from './search_options.js'
 import { type Read, type SearchPath, searchPath } from './search_path.js'
 import { searchProgress } from './search_progress.js'
 import { resultText } from './search_text.js'
-import { writePlans } from './search_write.js'
+import { expectPlanFile, writePlans } from './search_write.js'
 import { readTuning } from './tuning_file.js'
 
 type Dims = Readonly<Record<string, number>>
@@ -56,6 +56,7 @@ export async function search(name: string, options: SearchVerbOptions, context: 
   const shapes = (options.shape ?? [{}]).map((dims) => priceDims(graph, options.packed, dims))
   for (const dims of shapes) expectDims(graph, dims)
   const incumbent = incumbentOf(path, name, options)
+  expectPlanFile(root, options)
   const file = resolve(root, options.record ?? join(options.specs ?? 'specs', 'search.json'))
   const [record, write] = [await readRecord(file), await namedFile(file)]
   await prepareNative(options.device, openOptions(context))
@@ -195,7 +196,20 @@ const packedOf = (text: string): NonNullable<PlanDecl['packed']> => {
 }
 
 /** The parts of a result that are data. */
-function plain({ result, plans, verdict, stays, wrong, graph, device, dtype, shapes, incumbent, files }: SearchVerbResult) {
+function plain({
+  result,
+  plans,
+  verdict,
+  stays,
+  wrong,
+  skipped,
+  graph,
+  device,
+  dtype,
+  shapes,
+  incumbent,
+  files,
+}: SearchVerbResult) {
   const { round, measured, launches, ended } = result
   return {
     graph,
@@ -211,6 +225,7 @@ function plain({ result, plans, verdict, stays, wrong, graph, device, dtype, sha
     plans,
     verdict,
     wrong,
+    skipped,
     files,
   }
 }

@@ -15,7 +15,7 @@ const sizeText = (dims: Readonly<Record<string, number>>): string =>
 
 /** Table of whole plans, the verdict, and the next step. */
 export function resultText(found: SearchVerbResult): string {
-  const { result, verdict, plans, stays, incumbent, shapes, files, wrong } = found
+  const { result, verdict, plans, stays, incumbent, shapes, files, wrong, skipped } = found
   const lines: string[] = []
   const [chosen] = plans
   if (verdict !== undefined && chosen !== undefined) {
@@ -32,6 +32,7 @@ export function resultText(found: SearchVerbResult): string {
   }
   lines.push(`${result.measured} of ${result.launches} launches measured; ${endings[result.ended]}`)
   lines.push(...wrong.map((each) => `left out, since its result differs: ${each}`))
+  lines.push(...skipped.map((each) => `not measured this time: ${each}`))
   lines.push(
     stays
       ? `${incumbent} stays: no plan is faster by more than 2 %`

@@ -1,9 +1,11 @@
 /** Writes found plans as modules of the project's specs. */
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { createHash } from 'node:crypto'
+import { existsSync, readFileSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { dirname, join, relative, resolve } from 'node:path'
 import type { FoundPlan } from '../bench/search/run.js'
 import { usageError } from '../errors.js'
+import type { ExportedGraph } from '../frontend/read/exported_graph.js'
 import { namedFile } from '../output.js'
 import { planSource } from '../search/plan_source.js'
 import { shapeName } from '../search/problem.js'
@@ -11,60 +13,81 @@ import { writing } from '../writing.js'
 import type { CliContext } from './context.js'
 import type { SearchVerbOptions, SearchVerbResult } from './search_options.js'
 
-const mark = 'Found by `heddle search`'
+/** Last line of a found plan: the digest of the lines before it. */
+const signature = /\n\/\/ Written by heddle search, unchanged while the digest is (\S+)\n$/
+const digestOf = (text: string): string => createHash('sha256').update(text).digest('base64url').slice(0, 22)
+const signed = (text: string): string => `${text}\n// Written by heddle search, unchanged while the digest is ${digestOf(text)}\n`
 
-/** Writes the plans, where the files do not hold them already. @throws usage `search.out` for a file of somebody else */
-export async function writePlans(
-  found: Omit<SearchVerbResult, 'files'>,
-  options: Pick<SearchVerbOptions, 'specs' | 'out'>,
-  { root }: Pick<CliContext, 'root'>,
-): Promise<readonly string[]> {
-  const specs = resolve(root, options.specs ?? 'specs')
-  const files: string[] = []
-  for (const [at, each] of found.plans.entries()) {
-    const usual = join(specs, 'plans', `${each.plan.name.replaceAll('-', '_')}.ts`)
-    const file = at === 0 && options.out !== undefined ? resolve(root, options.out) : usual
-    const before = existsSync(file) ? readFileSync(file, 'utf8') : undefined
-    if (before !== undefined && !before.includes(mark)) {
-      throw usageError('search.out', `${relative(root, file)} is not a plan that a search wrote`, {
-        hint: 'name another with --plan or --out',
-      })
-    }
-    const text = sourceOf(found, each, specs, file)
-    if (text !== before) {
-      await writing(file, () => mkdir(dirname(file), { recursive: true }))
-      await (await namedFile(file))(text)
-    }
-    files.push(relative(root, file))
-  }
-  return files
+/** True if the text is a search's, and nobody has edited it. */
+function isUnedited(text: string): boolean {
+  const [end, digest] = signature.exec(text) ?? []
+  return end !== undefined && digestOf(text.slice(0, -end.length)) === digest
 }
 
-function sourceOf(found: Omit<SearchVerbResult, 'files'>, each: FoundPlan, specs: string, file: string): string {
+type Where = Pick<SearchVerbOptions, 'specs' | 'out'>
+
+const specsOf = (root: string, { specs }: Where): string => resolve(root, specs ?? 'specs')
+
+/** The file of a plan; `--out` names that of the first. */
+function fileOf(root: string, where: Where, name: string, at: number): string {
+  if (at === 0 && where.out !== undefined) return resolve(root, where.out)
+  return join(specsOf(root, where), 'plans', `${name.replaceAll('-', '_')}.ts`)
+}
+
+/** @throws usage `search.out` for a file that a search did not write, or that was edited since */
+function expectReplaceable(root: string, file: string): void {
+  if (!existsSync(file) || isUnedited(readFileSync(file, 'utf8'))) return
+  const hint = 'name another with --plan or --out'
+  throw usageError('search.out', `${relative(root, file)} was edited, or is not a plan that a search wrote`, { hint })
+}
+
+/** Checks, before anything is measured, that the plan can be written. @throws as `expectReplaceable` */
+export const expectPlanFile = (root: string, options: Where & Pick<SearchVerbOptions, 'plan'>): void =>
+  expectReplaceable(root, fileOf(root, options, options.plan, 0))
+
+/** Writes the plans, where the files do not hold them already. @throws as `expectReplaceable` */
+export async function writePlans(
+  found: Omit<SearchVerbResult, 'files'>,
+  options: Where,
+  { root }: Pick<CliContext, 'root'>,
+): Promise<readonly string[]> {
+  const specs = specsOf(root, options)
+  const { exportedGraph } = await import('../frontend/read/exported_graph.js')
+  const declared = exportedGraph(specs, found.graph)
+  const files = found.plans.map((each, at) => ({ each, file: fileOf(root, options, each.plan.name, at) }))
+  for (const { file } of files) expectReplaceable(root, file)
+  for (const { each, file } of files) {
+    const text = signed(sourceOf(found, each, declared, file))
+    await writing(file, () => mkdir(dirname(file), { recursive: true }))
+    await (await namedFile(file))(text)
+  }
+  return files.map(({ file }) => relative(root, file))
+}
+
+/** Specifier that imports a module from a file. */
+function specifierOf(module: string, file: string): string {
+  const path = relative(dirname(file), module).replaceAll('\\', '/').replace(/\.ts$/, '.js')
+  return path.startsWith('.') ? path : `./${path}`
+}
+
+function sourceOf(
+  found: Omit<SearchVerbResult, 'files'>,
+  each: FoundPlan,
+  declared: ExportedGraph | undefined,
+  file: string,
+): string {
   const { device, dtype, result, shapes } = found
   const { plan, reasons, only } = each
   const exported = plan.name.replace(/[-.]+(\w)/g, (_, letter: string) => letter.toUpperCase())
   const names = shapes.map(shapeName)
   const best = only === undefined ? [] : [`The best at ${only.map((shape) => names[shape]).join(' and ')}.`]
+  const graph = declared && { name: declared.name, from: specifierOf(declared.file, file) }
   return planSource({
-    ...{ plan, exported, reasons, shapes: names, graph: declarationOf(found.graph, specs, file) },
+    ...{ plan, exported, reasons, shapes: names, graph },
     head: [
-      `${mark} on ${device.name}, ${dtype}, with ${result.measured} of ${result.launches} launches measured.`,
+      `Found by \`heddle search\` on ${device.name}, ${dtype}, with ${result.measured} of ${result.launches} launches measured.`,
       ...best,
       'An ordinary plan: edit it freely.',
     ],
   })
-}
-
-/** The module of the project that exports a graph under a name; undefined for a shipped graph, and for one in a list. */
-function declarationOf(graph: string, specs: string, file: string): { readonly name: string; readonly from: string } | undefined {
-  for (const entry of readdirSync(specs, { recursive: true, withFileTypes: true })) {
-    if (!entry.isFile() || !entry.name.endsWith('.ts')) continue
-    const path = join(entry.parentPath, entry.name)
-    const [, name] = new RegExp(`export const (\\w+) = graph\\(\\s*['"]${graph}['"]`).exec(readFileSync(path, 'utf8')) ?? []
-    if (name === undefined) continue
-    const from = relative(dirname(file), path).replace(/\.ts$/, '.js')
-    return { name, from: from.startsWith('.') ? from : `./${from}` }
-  }
-  return undefined
 }

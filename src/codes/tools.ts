@@ -164,7 +164,7 @@ export const toolCodes = texts({
   'search.graph':
     'A graph cannot be searched. | There is no graph of the name. | Copy it from heddle plan list or from the specs.',
   'search.out':
-    'A found plan cannot be written. | The file exists and was not written by a search. | Name another plan with --plan, or another file with --out.',
+    'A found plan cannot be written. | The file exists, and a search did not write it or somebody has edited it since. | Name another plan with --plan, or another file with --out.',
   'search.record':
     'The file of measured groups cannot be read. | It is another file, or its first line is damaged. | Remove it, or name another with --record.',
   'selftest.exports':

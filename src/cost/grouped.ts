@@ -1,6 +1,7 @@
 /**
- * Price of a grouped matmul: the launches that group rows and copy those of the left factor, then the longer of moving its bytes once and multiplying. Which matrices rows choose is data:
- * the price takes as many of them as there are rows, each with an equal share, whose last tile is padded (native/device/grouped_matmul.cuh).
+ * Price of a grouped matmul: the launches that group rows and copy those of the left factor, then the longer of moving its bytes once and
+ * multiplying. Which matrices rows choose is data: the price takes as many of them as there are rows, each with an equal share, whose last tile is
+ * padded (native/device/grouped_matmul.cuh).
  */
 import { dtypeInfo } from '../ir/dtype.js'
 import { resolveDType } from '../ir/instance.js'

@@ -33,11 +33,16 @@ test('a plan is found, written with reasons, accepted by gen, and stays in a sec
   const again = await search(...small, '--minutes', '5')
   expect(again.out).toContain('found stays: no plan is faster by more than 2 %')
   expect([await read('specs/plans/found.ts'), await read('specs/search.json')]).toEqual([plan, record])
+  // An edited plan is refused before anything is measured.
+  await writeFile(join(root, 'specs/plans/found.ts'), plan.replace('An ordinary plan', 'My plan'))
+  const edited = await search(...small)
+  expect(edited.log).toContain('error[search.out]: specs/plans/found.ts was edited')
+  expect(edited.log).not.toContain('round 1')
 }, 300_000)
 
 test('an unknown graph, an unknown plan, and a file of somebody else are refused', async () => {
   expect((await search('mixr')).log).toContain('error[search.graph]: there is no graph mixr')
   expect((await search('mixer', '--plan', 'other', '--from', 'foldd')).log).toContain('error[plan.unknown]')
   await writeFile(join(root, 'other.json'), '{}')
-  expect((await search(...small, '--record', 'other.json')).log).toContain('error[search.record]')
+  expect((await search(...small, '--plan', 'other', '--record', 'other.json')).log).toContain('error[search.record]')
 }, 60_000)

@@ -37,8 +37,9 @@ async function complaints(files: ReadonlyMap<string, string>): Promise<string> {
     }),
   )
   const whole = join(folder, 'whole.cpp')
-  const headers = ['kernel.cuh', 'shared_row.cuh', 'tuned.cuh'].map((name) => `#include "${name}"\n`).join('')
-  await writeFile(whole, headers + parts.join(''))
+  // Headers stand in front of the namespaces; inside of these, their guards leave nothing of them.
+  const headers = new Set([...files.values()].flatMap((text) => text.match(/^#include "[a-z_0-9]+\.cuh"$/gm) ?? []))
+  await writeFile(whole, [...headers, ...parts].join('\n'))
   try {
     await run(compiler, [...flags, ...includes, '-I', folder, whole], { maxBuffer: 1 << 26 })
     return ''

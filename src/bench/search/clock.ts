@@ -17,6 +17,7 @@ import type { Subject } from '../../search/problem.js'
 import type { Times } from '../../search/record.js'
 import type { BuildProgress } from '../../toolchain/index.js'
 import { prepareText } from '../../verify/check/prepare.js'
+import { type Failure, failureOf } from './failures.js'
 import { type Built, builtOf, type LaunchBench, timeLaunch, whyWrong } from './launch.js'
 
 /** A device, and what its kernels are made of. */
@@ -34,9 +35,7 @@ export interface SearchStage {
 }
 
 /** Time of a group, or the reason why it has none. */
-export type Timed = Times | { readonly refused: string }
-
-const reasonOf = (error: unknown): string => (error instanceof Error ? (error.message.split('\n')[0] ?? '') : String(error))
+export type Timed = Times | Failure
 
 /** Runs an action with the kernels of groups, which are compiled as they are requested. */
 async function withKernels<T>(
@@ -69,7 +68,7 @@ const tuningOf = (tuning: Tuning | undefined): Tuning | undefined =>
 const keysOf = ({ kernel }: Built, { manifest }: LaunchBench): readonly string[] =>
   kernel === undefined ? [] : manifest.kernels.filter(({ op }) => op === kernel.name).map(({ key }) => key)
 
-/** Times groups, and calls `seen` with each result. Ends early once `isOver`. @throws the signal's reason */
+/** Times groups, and calls `seen` with each result. Ends early once `isOver`. @throws the signal's reason, and as `failureOf` */
 export async function timeSubjects(
   stage: SearchStage,
   subjects: readonly Subject[],
@@ -92,20 +91,15 @@ export async function timeSubjects(
       waiting.delete(each)
       stage.signal.throwIfAborted()
       const { launch } = each.subject
-      if (failure !== undefined) seen(launch, { refused: reasonOf(failure) })
-      else seen(launch, await timeLaunch(bench, each).catch((error: unknown) => refusal(error, stage.signal)))
+      if (failure !== undefined) seen(launch, failureOf(failure, stage.signal))
+      else seen(launch, await timeLaunch(bench, each).catch((error: unknown) => failureOf(error, stage.signal)))
     }
   })
 }
 
-function refusal(error: unknown, signal: AbortSignal): { readonly refused: string } {
-  signal.throwIfAborted()
-  return { refused: reasonOf(error) }
-}
-
 /** Groups that can be derived on their own; the others are seen as refused. */
 function derivedOf(
-  { ops, byName }: SearchStage,
+  { ops, byName, signal }: SearchStage,
   subjects: readonly Subject[],
   seen: (launch: Launch, timed: Timed) => void,
 ): readonly Built[] {
@@ -113,13 +107,13 @@ function derivedOf(
     try {
       return [builtOf(subject, ops, byName)]
     } catch (error) {
-      seen(subject.launch, { refused: reasonOf(error) })
+      seen(subject.launch, failureOf(error, signal))
       return []
     }
   })
 }
 
-/** Groups that compute something else than their nodes, on the host or on the device, with the reason. @throws the signal's reason */
+/** Groups that compute something else than their nodes, on the host or on the device, with the reason. @throws the signal's reason, and environment */
 export async function wrongSubjects(
   stage: SearchStage,
   subjects: readonly Subject[],
@@ -138,7 +132,10 @@ export async function wrongSubjects(
         const reason = await whyWrong(bench, each, stage.ops)
         if (reason !== undefined) wrong.push({ launch, reason })
       } catch (error) {
-        wrong.push({ launch, reason: refusal(error, stage.signal).refused })
+        const failure = failureOf(error, stage.signal)
+        // Checks are small: a machine that has no room for them cannot go on.
+        if ('skipped' in failure) throw error
+        wrong.push({ launch, reason: failure.refused })
       }
     }
   })

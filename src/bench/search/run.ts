@@ -52,6 +52,14 @@ export interface SearchOutcome {
   /** True if the plan is the incumbent. */
   readonly stays: boolean
   readonly wrong: readonly string[]
+  /** Groups for which the device had no room. */
+  readonly skipped: readonly string[]
+}
+
+/** Results of a search so far. */
+interface State {
+  record: SearchRecord
+  readonly skipped: Map<string, string>
 }
 
 /** Covers that are checked, and timed as whole plans. */
@@ -59,7 +67,7 @@ const compared = 3
 
 export async function runSearch(run: SearchRun): Promise<SearchOutcome> {
   const { stage, graph, problem, name, packed, known, incumbent, shapes } = run
-  const state = { record: run.record }
+  const state: State = { record: run.record, skipped: new Map() }
   const wrong: string[] = []
   for (;;) {
     const result = await searched(run, state, wrong.length === 0)
@@ -69,19 +77,20 @@ export async function runSearch(run: SearchRun): Promise<SearchOutcome> {
     wrong.push(...failed)
     await run.save(state.record)
     if (failed.length > 0) continue
+    const about = { result, wrong, skipped: [...state.skipped.values()] }
     const found = best.map((each) => planOf(name, graph, problem, each.cover, { packed, known }))
     const [first] = found
-    if (first === undefined || result.best.length === 0) return { result, plans: [], verdict: undefined, stays: true, wrong }
+    if (first === undefined || result.best.length === 0) return { ...about, plans: [], verdict: undefined, stays: true }
     if (samePlan(first, incumbent)) {
       const plans = [foundPlan(run, result, best[0], incumbent)].flatMap((each) => each ?? [])
-      return { result, plans, verdict: undefined, stays: true, wrong }
+      return { ...about, plans, verdict: undefined, stays: true }
     }
     run.onStage?.('timing whole plans')
     const verdict = decide(await timePlans(stage, graph, [incumbent, ...found], shapes))
     const at = Math.max(0, verdict.place - 1)
     const chosen = foundPlan(run, result, best[at], found[at])
     const others = chosen === undefined || verdict.place === 0 ? [] : forShapes(run, result, chosen)
-    return { result, plans: chosen === undefined ? [] : [chosen, ...others], verdict, stays: verdict.place === 0, wrong }
+    return { ...about, plans: chosen === undefined ? [] : [chosen, ...others], verdict, stays: verdict.place === 0 }
   }
 }
 
@@ -111,8 +120,11 @@ function forShapes(run: SearchRun, result: SearchResult, { seconds }: FoundPlan)
   })
 }
 
-/** Measures until the search ends, and keeps what was measured, also if it is cancelled. */
-async function searched(run: SearchRun, state: { record: SearchRecord }, mayBeFinished: boolean): Promise<SearchResult> {
+/**
+ * Measures until the search ends, and keeps what was measured, also if it is cancelled. Groups that were skipped count as refused in this search
+ * alone: the next one tries them again.
+ */
+async function searched(run: SearchRun, state: State, mayBeFinished: boolean): Promise<SearchResult> {
   const { problem, about, stage, isOver, save } = run
   let last: Round | undefined
   const id = problemId(problem.problem)
@@ -124,7 +136,12 @@ async function searched(run: SearchRun, state: { record: SearchRecord }, mayBeFi
       try {
         await timeSubjects(stage, subjects, isOver, (launch, timed) => {
           const subject = problem.subjects.get(launch.id)
-          const entry = entryOf(launch, subject?.group.group.names.join() ?? '', about, timed)
+          const nodes = subject?.group.group.names.join() ?? ''
+          if ('skipped' in timed) {
+            state.skipped.set(launch.id, `${nodes}: ${timed.skipped}`)
+            return seen(launch, { refused: timed.skipped })
+          }
+          const entry = entryOf(launch, nodes, about, timed)
           entries.push(entry)
           seen(launch, measuredOf(entry))
           if (last !== undefined && subject !== undefined) run.onRound?.(last, { subject, entry })
@@ -143,7 +160,8 @@ async function searched(run: SearchRun, state: { record: SearchRecord }, mayBeFi
       run.onRound?.(round, undefined)
     },
   })
-  const finished = result.ended === 'time' ? [] : [{ finished: id, of: run.graph.name, device: about.device }]
+  const isFinal = result.ended !== 'time' && state.skipped.size === 0
+  const finished = isFinal ? [{ finished: id, of: run.graph.name, device: about.device }] : []
   state.record = merged(state.record, { finished })
   return result
 }
@@ -152,7 +170,7 @@ async function searched(run: SearchRun, state: { record: SearchRecord }, mayBeFi
 const isDerived = ({ group, form }: Subject): boolean => group.group.launch.graph !== form.space.candidates.graph
 
 /** Checks the kernels of covers that were not checked before. Those that are wrong are refused at every size. @returns their nodes and reasons */
-async function check(run: SearchRun, state: { record: SearchRecord }, best: readonly Scored[]): Promise<readonly string[]> {
+async function check(run: SearchRun, state: State, best: readonly Scored[]): Promise<readonly string[]> {
   const { problem, about, stage } = run
   const own = state.record.entries.filter(({ device, dtype }) => device === about.device && dtype === about.dtype)
   const passed = new Set(own.flatMap(({ content, checked }) => (checked === true ? [content] : [])))

@@ -1,5 +1,5 @@
 /**
- * Kernels of a mapped kernel as CUDA source: the frame around the passes. An elementwise program is one kernel; row programs are in row_kernels.ts.
+ * Kernels of a mapped kernel as CUDA source: the frame around the passes. An elementwise program is one kernel; row programs are in rows.ts.
  */
 import type { Kernel, TensorParam } from '../../ir/kernel.js'
 import { placeUpdates } from '../../ir/update.js'

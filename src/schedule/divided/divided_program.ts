@@ -1,6 +1,6 @@
 /**
  * Programs whose iterations threads divide. In a column program, a thread owns a chunk of neighbouring columns and shares its rows with other threads
- * (columns.ts); in a program of totals, blocks divide the chunks of a tensor (totals.ts).
+ * (column_reductions.ts); in a program of totals, blocks divide the chunks of a tensor (full_reductions.ts).
  */
 import type { DType } from '../../ir/dtype.js'
 import type { Expr, ExprOf } from '../../ir/expr.js'

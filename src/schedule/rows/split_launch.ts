@@ -31,7 +31,7 @@ export interface SplitKernel {
 /** Statements that a launch in front may repeat: all that store nothing. */
 const isPlain = (s: Stmt): boolean => constructOf(s).traits.makes !== 'output'
 
-/** Statements whose scalars a launch in front may compute: a reduction, a threshold, or a picked element of a row (pick.ts). */
+/** Statements whose scalars a launch in front may compute: a reduction, a threshold, or a picked element of a row (row_scalars.ts). */
 type Moved = Reduction | StmtOf<'threshold'> | StmtOf<'let'>
 
 /** A reduction of fewer elements costs less than a launch. */
