@@ -110,12 +110,8 @@ export async function exportGenerator(
     applications.push(...wired.applications)
     const at = (values: typeof wired.applications) =>
       lower({
-        ...lowering,
-        compiled,
+        ...{ ...lowering, compiled, dtype, dims: part.dims, tensors: part.tensors },
         wired: { ...wired, applications: values, outputs: [] },
-        dtype,
-        dims: part.dims,
-        tensors: part.tensors,
       })
     return {
       first: at(wired.applications),

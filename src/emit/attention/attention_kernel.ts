@@ -110,6 +110,28 @@ function writeSlots(instance: TemplateInstance, kernel: AttentionKernel, operand
   }
   writer.value('queries', ['b'], kernel.queryCount)
   writer.value('owned', ['b'], kernel.ownedCount)
+  const ends = writeOperands(writer, operands, scope)
+  const { out } = kernel
+  refuseScattered(instance.key, out, scope)
+  writer.define('int64_t', 'out_row', ['b', 'h', 'i'], () => offsetText(out.tensor, out.indices, scope))
+  writeScore(writer, kernel, scope)
+  if (!isNormalised(kernel)) {
+    writer.comment('What sums of weighted values are divided by.')
+    writer.value('denominator', ['total', 'top', 'b', 'h', 'i'], kernel.denominator)
+  }
+  if (!storesAsIs(kernel)) {
+    writer.comment('What is stored of a result.')
+    const stored = beforeStore(kernel.stored, tensorOf(out.tensor, scope).dtype)
+    writer.value('stored', ['result', 'b', 'h', 'i', 'c'], stored)
+  }
+  writer.comment('Whether rows, and pieces of computed ones, begin at multiples of `unit` elements.')
+  const read = operands.filter(({ element }) => element === undefined).map(({ access }) => access)
+  writer.host('bool', 'aligned', multiplesText([...rowFactors([...read, out], scope), ...ends], 'unit', scope), ['int unit'])
+  return writer
+}
+
+/** Writes places of the rows of operands, or their elements where these are computed. @returns bounds that divide what is computed */
+function writeOperands(writer: SlotWriter, operands: readonly Operand[], scope: Scope): readonly Expr[] {
   const ends: Expr[] = []
   for (const { role, row, access, step, element } of operands) {
     if (element === undefined && step !== undefined) {
@@ -122,9 +144,11 @@ function writeSlots(instance: TemplateInstance, kernel: AttentionKernel, operand
       )
     }
   }
-  const { out } = kernel
-  refuseScattered(instance.key, out, scope)
-  writer.define('int64_t', 'out_row', ['b', 'h', 'i'], () => offsetText(out.tensor, out.indices, scope))
+  return ends
+}
+
+/** Writes the mask of a score, the score, and the factor by which it is a multiple of its product. */
+function writeScore(writer: SlotWriter, kernel: AttentionKernel, scope: Scope): void {
   const { kept, condition } = maskedScore(kernel.score)
   const pair = pairLoad([kept, ...(condition === undefined ? [] : [condition])], kernel, scope)
   const known = (expr: Expr): Expr => (pair === undefined ? expr : withPair(expr, pair))
@@ -151,19 +175,6 @@ function writeSlots(instance: TemplateInstance, kernel: AttentionKernel, operand
     writer.value('score_factor', [], factor)
     writer.host('bool', 'rises', expressionText(call('gt', factor, f32(0)), scope))
   }
-  if (!isNormalised(kernel)) {
-    writer.comment('What sums of weighted values are divided by.')
-    writer.value('denominator', ['total', 'top', 'b', 'h', 'i'], kernel.denominator)
-  }
-  if (!storesAsIs(kernel)) {
-    writer.comment('What is stored of a result.')
-    const stored = beforeStore(kernel.stored, tensorOf(out.tensor, scope).dtype)
-    writer.value('stored', ['result', 'b', 'h', 'i', 'c'], stored)
-  }
-  writer.comment('Whether rows, and pieces of computed ones, begin at multiples of `unit` elements.')
-  const read = operands.filter(({ element }) => element === undefined).map(({ access }) => access)
-  writer.host('bool', 'aligned', multiplesText([...rowFactors([...read, out], scope), ...ends], 'unit', scope), ['int unit'])
-  return writer
 }
 
 /** Condition under which numbers of queries, ranges and places of rows may be read before the previous launch ends. */

@@ -2,7 +2,7 @@
  * An operand that is computed while it is loaded, as CUDA source. Its row program runs on each chunk of a row. The program's reductions over the
  * row are computed once, before the row's first chunk.
  */
-import type { StmtOf } from '../../ir/kernel.js'
+import type { Kernel, StmtOf } from '../../ir/kernel.js'
 import type { MatmulFactor, MatmulKernel } from '../../ir/product.js'
 import { freeNames, visit } from '../../ir/walk.js'
 import { chunkAccesses } from '../../loop/access.js'
@@ -31,14 +31,7 @@ export function computedFactor(
   types: TemplateInstance['types'],
 ): FactorText {
   if (prologue === undefined) throw new Error(`internal: ${tensor} is not computed`)
-  const { program, across } = mapPart({ kernel: prologue, types, dims: {} })
-  if (program.kind === 'columns' || program.kind === 'totals')
-    throw new Error(`internal: ${kernel.name} computes ${tensor} across rows`)
-  const steps = program.kind === 'elementwise' ? program.steps : program.reread
-  const last = steps.at(-1)
-  if (across !== undefined || last?.kind !== 'pass' || statementsOf(last.pass, 'loopStore').length !== 1)
-    throw new Error(`internal: ${kernel.name} computes ${tensor} in another order than it multiplies it`)
-  const before = steps.slice(0, -1)
+  const { before, last } = stepsOf(prologue, { kernel, tensor, types })
   const texts = placeTexts(prologue, kernel, ownAxis(kernel, which), frame, scope.names)
   const tensors = prologue.tensors
   const kept: Names = { ...scope.names, tensor: (name) => (name === tensor ? frame.kept : scope.names.tensor(name)) }
@@ -46,15 +39,8 @@ export function computedFactor(
 
   const first = bodyWriter(2)
   const context = (writer: PassContext['writer'], names: Names, walk: PassContext['walk']): PassContext => ({
-    ...scope,
-    tensors,
-    elements: new Map(),
-    shared: new Map(),
-    names,
-    writer,
-    walk,
-    ownName: (own) => userMonoidName(own, prologue),
-    widths: [vec],
+    ...{ ...scope, tensors, elements: new Map(), shared: new Map(), names, writer, walk },
+    ...{ ownName: (own) => userMonoidName(own, prologue), widths: [vec] },
   })
   const rowNames = placed(kept, texts, scope.used)
   const rowContext = context(first, rowNames, 'reread')
@@ -86,16 +72,31 @@ export function computedFactor(
       scaled === undefined
         ? ''
         : unscaledText({
-            scaled,
-            last: last.pass,
-            frame,
-            param,
-            names: rowNames,
+            ...{ scaled, last: last.pass, frame, param, names: rowNames },
             context: (writer, own) => context(writer, own, 'single'),
             whole: covers,
             shared: shared.map(({ name }) => kept.tensor(name)),
           }),
   }
+}
+
+/** Steps of a row program before its last pass, and that pass, which makes the elements of a chunk. */
+function stepsOf(
+  prologue: Kernel,
+  {
+    kernel,
+    tensor,
+    types,
+  }: { readonly kernel: MatmulKernel; readonly tensor: string; readonly types: TemplateInstance['types'] },
+): { readonly before: readonly Step[]; readonly last: Extract<Step, { kind: 'pass' }> } {
+  const { program, across } = mapPart({ kernel: prologue, types, dims: {} })
+  if (program.kind === 'columns' || program.kind === 'totals')
+    throw new Error(`internal: ${kernel.name} computes ${tensor} across rows`)
+  const steps = program.kind === 'elementwise' ? program.steps : program.reread
+  const last = steps.at(-1)
+  if (across !== undefined || last?.kind !== 'pass' || statementsOf(last.pass, 'loopStore').length !== 1)
+    throw new Error(`internal: ${kernel.name} computes ${tensor} in another order than it multiplies it`)
+  return { before: steps.slice(0, -1), last }
 }
 
 type Known = Pick<StmtOf<'let'>, 'name' | 'type'>

@@ -3,6 +3,7 @@
  * pass are loaded by a separate function, so that the main loop can issue these loads before it ends, and those of weights even before it begins.
  * Scalars of the row are loaded there too, once per chunk.
  */
+import type CodeBlockWriter from 'code-block-writer'
 import { call, i32 } from '../../ir/build.js'
 import { dtypeInfo } from '../../ir/dtype.js'
 import type { Expr } from '../../ir/expr.js'
@@ -28,6 +29,20 @@ type Let = StmtOf<'let'>
 
 const inline = '__device__ __forceinline__'
 
+/** An epilogue, taken apart into loads and the rest. */
+interface Parts {
+  /** The pass, in whole chunks. */
+  readonly whole: Pass
+  /** Loads of anything but accumulators. */
+  readonly operands: readonly Loaded[]
+  /** Scalars of a row that are loaded with the operands, and the others. */
+  readonly early: readonly Let[]
+  readonly late: readonly Let[]
+  /** Names before scalars and partners have places in the loaded struct. */
+  readonly given: Scope
+  readonly scope: Scope
+}
+
 /** Members of the slots' struct that are functions of the epilogue. `scope` names rows and columns as the functions do. */
 export function epilogueBody(
   program: ElementwiseProgram,
@@ -35,6 +50,28 @@ export function epilogueBody(
   given: Scope,
   types: TemplateInstance['types'],
 ): string {
+  const parts = partsOf(program, kernel, given)
+  const { operands, early, scope } = parts
+  const reads = operands.length + early.length > 0
+  const writer = bodyWriter()
+  writer.writeLine(`static constexpr int VEC = ${vec};`)
+  writeLoaded(writer, parts)
+  writer.writeLine('/// Whether all chunks are full and aligned.')
+  writer
+    .write('bool whole_chunks() const ')
+    .block(() => void writer.writeLine(`return ${wholeText(parts.whole, operands, scope)};`))
+  writePrefetch(writer, parts)
+  writeLoad(writer, parts, reads)
+  const taken = reads ? 'const Loaded& operands' : 'const Loaded&'
+  const count = kernel.products.length === 1 ? '' : `[${kernel.products.length}]`
+  writer.writeLine('/// Computes and stores these columns of the epilogue.')
+  writer.writeLine('template <bool WHOLE>')
+  const product = `const ${sumText(kernel, types, scope)} (&product)${count}[VEC]`
+  writer.write(`${inline} void finish(int64_t row, int column, int valid, ${product}, ${taken}) const `)
+  return `${lines(writer).trimEnd()} {\n${finishText(parts)}  }\n`
+}
+
+function partsOf(program: ElementwiseProgram, kernel: MatmulKernel, given: Scope): Parts {
   const accumulators = kernel.products.map(({ accumulator }) => accumulator)
   const steps = program.steps.flatMap((step) => (step.kind === 'let' ? [step] : []))
   const { pass: whole, texts: partners } = withPartners(inWholeChunks(onlyPass(program)), kernel, given)
@@ -50,29 +87,11 @@ export function epilogueBody(
     const read = !accumulators.includes(row.load.tensor)
     scope.elements.set(row.name, read ? `operands.${names.value(row.name)}[i]` : productText(kernel, row.load.tensor, 'i'))
   }
-  const fixed = operands.filter(
-    (row) => row.guard === undefined && tensorOf(row.load.tensor, scope).constant === true && ofColumn(row),
-  )
-  const inner = bodyWriter(2)
-  for (const step of steps) {
-    if (!early.includes(step))
-      inner.writeLine(`const ${scalarText[step.type]} ${names.value(step.name)} = ${expressionText(step.value, scope)};`)
-  }
-  const rest: Pass = { ...whole, rows: whole.rows.filter((row) => row.kind !== 'loaded') }
-  const chunks = { walk: 'single', ownName: noOwn, widths: [vec], mayBeEmpty: true, chunkStore: 'store_columns' } as const
-  writePass(rest, { ...scope, ...chunks, writer: inner }, () => true)
+  return { whole, operands, early, late: steps.filter((step) => !early.includes(step)), given, scope }
+}
 
-  const writer = bodyWriter()
-  const write = (comment: string, head: string, body: readonly string[]): void => {
-    writer.writeLine(`/// ${comment}`)
-    writer.write(`${head} `).block(() => {
-      for (const line of body) writer.writeLine(line)
-    })
-  }
-  const reads = operands.length + early.length > 0
-  // Unused parameters have no name, to avoid compiler warnings.
-  const place = reads ? 'int64_t row, int column, int valid' : 'int64_t, int, int'
-  writer.writeLine(`static constexpr int VEC = ${vec};`)
+function writeLoaded(writer: CodeBlockWriter, { operands, early, given, scope }: Parts): void {
+  const { names } = scope
   writer.writeLine('/// The operands that the epilogue loads.')
   writer.write('struct Loaded ').inlineBlock(() => {
     for (const row of operands) {
@@ -81,16 +100,26 @@ export function epilogueBody(
     for (const { name, type } of early) writer.writeLine(`${scalarText[type]} ${given.names.value(name)};`)
   })
   writer.write(';').newLine()
-  write('Whether all chunks are full and aligned.', 'bool whole_chunks() const', [`return ${wholeText(whole, operands, scope)};`])
-  const column = fixed.length === 0 ? 'int' : 'int column'
-  write(
-    'Prefetches constants.',
-    `${inline} void prefetch(${column}) const`,
-    fixed.map(
-      ({ load, loop }) =>
-        `heddle::prefetch(${names.tensor(load.tensor)}, ${placeOf(load.tensor, load.indices, loop.index, scope)});`,
-    ),
+}
+
+/** Writes the function that prefetches constants: loads that depend on the column alone. */
+function writePrefetch(writer: CodeBlockWriter, { operands, scope }: Parts): void {
+  const fixed = operands.filter(
+    (row) => row.guard === undefined && tensorOf(row.load.tensor, scope).constant === true && ofColumn(row),
   )
+  writer.writeLine('/// Prefetches constants.')
+  writer.write(`${inline} void prefetch(${fixed.length === 0 ? 'int' : 'int column'}) const `).block(() => {
+    for (const { load, loop } of fixed) {
+      const place = placeOf(load.tensor, load.indices, loop.index, scope)
+      writer.writeLine(`heddle::prefetch(${scope.names.tensor(load.tensor)}, ${place});`)
+    }
+  })
+}
+
+function writeLoad(writer: CodeBlockWriter, { operands, early, scope }: Parts, reads: boolean): void {
+  const { names } = scope
+  // Unused parameters have no name, to avoid compiler warnings.
+  const place = reads ? 'int64_t row, int column, int valid' : 'int64_t, int, int'
   writer.writeLine('/// Starts the loads of the epilogue for columns [column, column + valid) of a row, at most VEC of them.')
   writer.writeLine('template <bool WHOLE>')
   writer.write(`${inline} Loaded load(${place}) const `).block(() => {
@@ -104,13 +133,18 @@ export function epilogueBody(
     }
     writer.writeLine('return operands;')
   })
-  const taken = reads ? 'const Loaded& operands' : 'const Loaded&'
-  const count = accumulators.length === 1 ? '' : `[${accumulators.length}]`
-  writer.writeLine('/// Computes and stores these columns of the epilogue.')
-  writer.writeLine('template <bool WHOLE>')
-  const product = `const ${sumText(kernel, types, scope)} (&product)${count}[VEC]`
-  writer.write(`${inline} void finish(int64_t row, int column, int valid, ${product}, ${taken}) const `)
-  return `${lines(writer).trimEnd()} {\n${lines(inner)}  }\n`
+}
+
+/** Statements of the function that computes and stores columns. */
+function finishText({ whole, late, scope }: Parts): string {
+  const writer = bodyWriter(2)
+  for (const { name, type, value } of late) {
+    writer.writeLine(`const ${scalarText[type]} ${scope.names.value(name)} = ${expressionText(value, scope)};`)
+  }
+  const rest: Pass = { ...whole, rows: whole.rows.filter((row) => row.kind !== 'loaded') }
+  const chunks = { walk: 'single', ownName: noOwn, widths: [vec], mayBeEmpty: true, chunkStore: 'store_columns' } as const
+  writePass(rest, { ...scope, ...chunks, writer }, () => true)
+  return lines(writer)
 }
 
 /** C++ type of sums. */
