@@ -38,6 +38,8 @@ export const modelCodes = texts({
   'channels.read': 'A file of channels cannot be read. | A wrong path, or no permission. | Write one with heddle calibrate.',
   'channels.schema':
     'A value of a file of channels is not as expected. | It was edited, or written by another version. | Write it again with heddle calibrate.',
+  'chat.continue':
+    'The last message of a conversation cannot be continued. | It has no text, or the chat template changes it. | Pass answer: true for a new answer, or end with a message of the user.',
   'chat.message':
     'A message of a conversation is not of the expected form. | A role or a text is missing, or a part of the content is not a text. | Write [{"role": "user", "content": "..."}].',
   'chat.refused':

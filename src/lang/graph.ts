@@ -31,7 +31,10 @@ export interface GraphConfig<
   readonly scales?: { readonly [K in A]?: Scale }
   /** Dimensions of nodes that no input or weight has: those whose extents are passed to `apply`. */
   readonly dims?: readonly D[]
-  /** Typical extents of dimensions: plans are priced for them, and kernels may be compiled for them in addition to any size. */
+  /**
+   * Typical extents of dimensions: plans are priced for them, and kernels may be compiled for them in addition to any size. A loaded graph takes them
+   * for the factors of an extent such as `b*s` that equals their product.
+   */
   readonly typical?: { readonly [K in DimsOf<NoInfer<I>> | DimsOf<NoInfer<W>> | NoInfer<D>]?: number }
   readonly build: (
     builder: GraphBuilder,

@@ -21,8 +21,11 @@ export interface ChatMessage {
 }
 
 export interface RenderOptions {
-  /** True if the text ends where the model's answer begins; true by default. */
-  readonly answer?: boolean
+  /**
+   * True if the text ends where the model's answer begins; false if it ends after the last message; `continue` if it ends inside the last message,
+   * after its content, so that the model continues it. `continue` by default for a last message of the assistant, else true.
+   */
+  readonly answer?: boolean | 'continue'
   /** Further variables of the template, such as `enable_thinking` or `tools`. */
   readonly variables?: Readonly<Record<string, unknown>>
   /** Time for `strftime_now`; now by default. */
@@ -67,9 +70,11 @@ export function chatTemplate(source: string, name: string, tokens: Readonly<Reco
   }
   const program = inTime('be read', () => parseTemplate(source))
   return {
-    render(messages, { answer = true, variables = {}, now = new Date() } = {}) {
+    render(messages, { answer: given, variables = {}, now = new Date() } = {}) {
       const whole = wholeMessages(messages)
-      return inTime('render the conversation', () => {
+      const last = lastText(whole)
+      const answer = given ?? (last?.role === 'assistant' ? 'continue' : true)
+      const rendered = inTime('render the conversation', () => {
         const environment = new Environment()
         const values = {
           ...tokens,
@@ -78,13 +83,36 @@ export function chatTemplate(source: string, name: string, tokens: Readonly<Reco
           ...variables,
           ...globals(name, now),
           messages: whole,
-          add_generation_prompt: answer,
+          add_generation_prompt: answer === true,
         }
         for (const [variable, value] of Object.entries(values)) environment.set(variable, value)
         return renderTemplate(program, environment)
       })
+      return answer === 'continue' ? untilEndOf(last?.content, rendered, name) : rendered
     },
   }
+}
+
+/** Role and text of the last message; undefined if it has none. */
+function lastText(messages: readonly Readonly<Record<string, unknown>>[]) {
+  const { role, content } = messages.at(-1) ?? {}
+  return typeof content === 'string' && content.trim() !== '' ? { role, content } : undefined
+}
+
+/**
+ * A rendered conversation up to the end of its last message's content. A template may trim the content: then it ends without its trailing space.
+ * @throws usage `chat.continue` for a message without text, or one that the template does not write as it is
+ */
+function untilEndOf(content: string | undefined, rendered: string, name: string): string {
+  const at = content === undefined ? -1 : rendered.lastIndexOf(content.trim())
+  if (content === undefined || at < 0) {
+    const what = content === undefined ? 'has no text' : `is not written by ${name} as it is`
+    throw usageError('chat.continue', `the last message ${what}, so that it cannot be continued`, {
+      hint: 'pass answer: true for a new answer',
+    })
+  }
+  const whole = content.trimStart()
+  return rendered.slice(0, at + (rendered.startsWith(whole, at) ? whole : content.trim()).length)
 }
 
 /** Globals of every template. */

@@ -55,6 +55,25 @@ describe('chat templates', () => {
     expect(render(trimmed)).toBe('Hello\n')
   })
 
+  it('continue a last message of the assistant, as HF does', () => {
+    const turns =
+      '{% for m in messages %}<{{ m.role }}>{{ m.content }}<end>{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}'
+    const sure = [...hello, { role: 'assistant', content: 'Sure, Hello ' }]
+    expect(render(turns, sure)).toBe('<user>Hello<end><assistant>Sure, Hello ')
+    expect(render(turns.replace('m.content', 'm.content | trim'), sure)).toBe('<user>Hello<end><assistant>Sure, Hello')
+    expect(render(turns, sure, { answer: true })).toBe('<user>Hello<end><assistant>Sure, Hello <end><assistant>')
+    expect(render(turns, sure, { answer: false })).toBe('<user>Hello<end><assistant>Sure, Hello <end>')
+    expect(render(turns, hello, { answer: 'continue' })).toBe('<user>Hello')
+    const changed = turns.replace('m.content', 'm.content | upper')
+    expect(refusal(() => render(changed, sure))).toMatchObject({
+      code: 'chat.continue',
+      message: 'the last message is not written by chat_template.jinja as it is, so that it cannot be continued',
+    })
+    const calls = [...hello, { role: 'assistant', content: '', tool_calls: [] }]
+    expect(refusal(() => render(turns, calls, { answer: 'continue' })).message).toContain('has no text')
+    expect(render(turns, calls)).toContain('<end><assistant>')
+  })
+
   it('tell dates in English, whatever the machine speaks', () => {
     const now = new Date(2026, 6, 4, 15, 5, 9)
     const date = (format: string) => render(`{{ strftime_now('${format}') }}`, hello, { now })

@@ -79,6 +79,7 @@ export function checkRun({ source, states, types, sizes: known }: ModelParts, gi
     sizes.bind(name, value.shape, checked.shape)
     inputs[name] = checked
   }
+  sizes.assumeTypical(source.typical)
   sizes.assume(source.factors)
   const counted = source.ragged.map(({ tokens }) => tokens)
   const all = sizes.all(source.dims.filter((dim) => !counted.includes(dim)))

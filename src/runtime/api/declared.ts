@@ -33,6 +33,8 @@ export interface Declared {
   readonly layouts: NamedLayouts
   /** Names of the graphs that a plan has to cover: those of its repeated layers, or all applied graphs if none is repeated. */
   readonly covered: readonly string[]
+  /** Typical sizes that it states. */
+  readonly typical: Readonly<Record<string, number>>
   program(planned: Planned): Program
 }
 
@@ -59,6 +61,7 @@ export function declaredOf(decl: GraphDecl | ProgramDecl, attrs: unknown, config
       outputs: Object.keys(program.outputs),
       layouts: decl.layouts?.(given) ?? {},
       covered: coveredBy(program),
+      typical: program.dims,
       program: () => program,
     }
   }
@@ -81,6 +84,7 @@ export function declaredOf(decl: GraphDecl | ProgramDecl, attrs: unknown, config
     outputs: Object.keys(graph.outputs),
     layouts: decl.layouts ?? {},
     covered: [graph.name],
+    typical: graph.typical ?? {},
     program: (planned) => programOf(graph, numbers, planned(graph.name)),
   }
 }

@@ -107,6 +107,7 @@ function sizesOf(
   }
   const stateDims = [...new Set(Object.values(states).flatMap(({ value }) => value.shape.flatMap(({ dims }) => dims)))]
   const known = new Sizes(source.name, 'load', sizes)
+  known.assumeTypical(source.typical)
   known.assume(source.factors)
   return { sizes, stateSizes: known.all(stateDims) }
 }

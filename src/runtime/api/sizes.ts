@@ -1,5 +1,6 @@
 /** Sizes of a model's dimensions, solved from the shapes of given tensors: an extent such as `b*s` fixes one dimension if the others are known. */
 import { type ErrorCode, usageError, type WhatOf } from '../../errors.js'
+import { getOwn } from '../../ir/get_own.js'
 import { type Extent, printExtent, printShape, type Shape } from '../../ir/shape.js'
 import { nameHint } from './names.js'
 import { typeName } from './tensor.js'
@@ -71,6 +72,19 @@ export class Sizes {
       this.#solve()
       const isOpen = this.#open.some(({ extent }) => extent.dims.includes(dim))
       if (isOpen && !this.#known.has(dim)) this.#learn(dim, 1, 'its product')
+    }
+  }
+
+  /**
+   * Sets the unknown factors of a product to their typical sizes, if these give the product. Another product is open: which factor differs is not
+   * known.
+   */
+  assumeTypical(typical: Readonly<Record<string, number>>): void {
+    this.#solve()
+    for (const { extent, size } of [...this.#open]) {
+      const sizes = extent.dims.map((dim) => this.#known.get(dim)?.size ?? getOwn(typical, dim) ?? Number.NaN)
+      if (sizes.reduce((product, each) => product * each, extent.factor) !== size) continue
+      for (const [i, dim] of extent.dims.entries()) this.#learn(dim, sizes[i] ?? 1, 'typical')
     }
   }
 

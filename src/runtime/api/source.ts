@@ -54,6 +54,8 @@ export interface ModelSource {
   readonly dims: readonly string[]
   /** Dimensions that are used only as factors of one product: if their sizes are unknown, any sizes with this product will do. */
   readonly factors: readonly string[]
+  /** Typical sizes of dimensions: the factors of a product that equals theirs. */
+  readonly typical: Readonly<Record<string, number>>
   readonly ragged: readonly RaggedInput[]
   readonly applications: readonly GraphApplication[]
 }
@@ -96,6 +98,7 @@ export function sourceOf(declared: Declared, options: SourceOptions): ModelSourc
     states: Object.fromEntries(states),
     weights: compiled.weights,
     ...dimensionsOf(compiled),
+    typical: declared.typical,
     ragged: compiled.ragged.map((axis) => ({
       ...axis,
       lengths: compiled.inputs.includes(axis.lengths) ? axis.lengths : undefined,

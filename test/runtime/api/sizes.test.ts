@@ -21,6 +21,27 @@ describe('an extent that is a product', () => {
       hint: 'set it when flat is loaded: load(flat, { dims: { b: ... } })',
     })
   })
+  it('has the typical factors that give it, and is reported for another product', () => {
+    const typical = { b: 2, s: 8 }
+    const solved = (rows: number) => {
+      const sizes = new Sizes('flat', 'run')
+      sizes.bind('x', parseShape('2*b*s n'), [rows, 3])
+      sizes.assumeTypical(typical)
+      return sizes.all(['b', 's', 'n'])
+    }
+    expect(solved(32)).toEqual({ b: 2, s: 8, n: 3 })
+    for (const rows of [16, 64, 96]) expect(refusal(() => solved(rows)).code).toBe('run.dims')
+    const half = new Sizes('flat', 'run')
+    half.bind('x', parseShape('b*s n'), [16, 3])
+    half.assumeTypical({ s: 16 })
+    expect(refusal(() => half.all(['b'])).code).toBe('run.dims')
+    const given = new Sizes('flat', 'load')
+    given.give(['b', 's'], { b: 4 })
+    const other = new Sizes('flat', 'run', given)
+    other.bind('x', parseShape('b*s'), [16])
+    other.assumeTypical(typical)
+    expect(other.all(['b', 's'])).toEqual({ b: 4, s: 4 })
+  })
   it('is not a word of a dimension that nothing names', () =>
     expect(refusal(() => new Sizes('flat', 'load').all(['b']))).toMatchObject({
       code: 'load.dims',
