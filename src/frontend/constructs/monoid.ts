@@ -120,7 +120,7 @@ export function userMonoid(
     const hint =
       does === 'scan'
         ? 'a scan combines parts of a row in any grouping: (a b) c and a (b c) must be the same'
-        : 'a reduction combines elements in any order and grouping; where the order matters, use a scan'
+        : 'the compiler chooses the order and grouping of a reduction, so combine must be associative and commutative; where the order matters, use a scan'
     reject('monoid', node, `${quote(definition)} is not a monoid over these elements: ${broken}`, hint)
   }
   const name = /^\w+$/.test(wanted) ? wanted : does
