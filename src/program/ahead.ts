@@ -49,9 +49,10 @@ export function compileAhead(decls: readonly ProgramDecl[], planned: PlannedGrap
         concerning({ written: decl.written }, () => compileProgram(program, plan, { conversions, asDeclared }))
       try {
         const compiled = compile(true)
+        const forms = [compiled, compile(false)]
         fit += 1
         programs.push({ decl, program, compiled })
-        for (const each of [compiled, compile(false)]) for (const graph of Object.values(each.graphs)) graphs.add(graph)
+        for (const each of forms) for (const graph of Object.values(each.graphs)) graphs.add(graph)
       } catch (error) {
         if (isOther(error)) continue
         if (!(error instanceof HeddleError)) throw error

@@ -1,6 +1,6 @@
 /**
  * A compiled program: a program under a plan, as data. Its steps are graphs applied to values in order; sizes are expressions over the program's
- * dimensions, so that binding it to sizes compiles nothing. Values are identified by their names, which only describe them and are never parsed.
+ * dimensions, so that binding it to sizes compiles nothing. Values are identified by name. Names are opaque: they help a reader, and are never parsed.
  */
 import { z } from 'zod'
 import { graphSchema } from '../emit/manifest/graphs.js'

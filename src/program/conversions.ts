@@ -1,6 +1,6 @@
 /**
  * Steps between storage forms of a value, as graphs of one op: padding removed and restored, floats to int8 and back, and the conversions that a
- * project declares for its layouts. Ops of the standard library are referenced by identity.
+ * project declares for its layouts.
  */
 import type { ScaleForm } from '../ir/graph.js'
 import { printType } from '../ir/kernel.js'
@@ -20,7 +20,7 @@ import {
   unpackIntegers,
   unpackRows,
 } from '../std/index.js'
-import { isFloat, isOver, printForm, type StorageForm, storedShape } from './storage_form.js'
+import { hasPaddedRows, isFloat, printForm, type StorageForm, storedShape } from './storage_form.js'
 
 /** Input of a step: the value itself, or one of the tensors that locate the rows of its ragged axis. */
 export type StepInput = 'value' | 'lengths' | 'starts' | 'sequences' | 'positions'
@@ -50,7 +50,7 @@ export function stepsFrom(
   const steps = conversions.flatMap((conversion) => converted(value, from, shape, conversion) ?? [])
   if (from.layout !== 'row') return steps
   if (isFloat(from.store) || from.store === 'i32')
-    steps.push(...axes.flatMap((axis, ragged) => (isOver(value.shape, axis) ? moved(value, from, axis, ragged) : [])))
+    steps.push(...axes.flatMap((axis, ragged) => (hasPaddedRows(value.shape, axis) ? moved(value, from, axis, ragged) : [])))
   if (isFloat(from.store)) {
     if (from.store === value.dtype || printType(from.store) === printType(value.dtype)) steps.push(quantised(from, shape))
   } else if (from.store === 'i8') steps.push(dequantised(value, from, shape))

@@ -65,8 +65,8 @@ export function programOf(graph: Graph, attrs: Readonly<Record<string, number>>,
 }
 
 /**
- * Name of the input of sequence lengths: the graph's input that the planned graph reads them from, else `lengths`, an input of the graph or a new
- * one.
+ * Name of the input that holds the sequence lengths: the one that the planned graph reads, otherwise `lengths`, which is added if the graph has no
+ * such input.
  */
 function lengthsOf({ inputs, values }: Graph, planned: Graph, { batch, lengths }: PackedRows): string {
   const taken = Object.keys(planned.inputs).find((name) => planned.inputs[name] === lengths && Object.hasOwn(inputs, name))

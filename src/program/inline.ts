@@ -20,7 +20,7 @@ export const inlinedName = (label: string, node: string): string => `${label}/${
 
 /**
  * Inlines a program. Inputs are those of the program and its states; outputs are its results and the value of each state after a run.
- * @param sizes of dimensions, for attributes of nodes that are products of them
+ * @param sizes of the dimensions, for attributes that are extents
  */
 export function inlineProgram(program: Program, sizes: Readonly<Record<string, number>> = program.dims): Graph {
   const { name, inputs, outputs, states, weights, nodes } = program

@@ -182,7 +182,7 @@ class Insertion {
     this.#push(to.name, decl.graph, { x }, { y: this.#forms.add(out, this.#forms.declared(out)) })
   }
 
-  /** A result with the rows of its first form, in its declared type and layout. */
+  /** A result in its declared type and layout: an existing form if there is one, else one with the rows of the first form. */
   #result(id: ProgramValueId): string {
     if (this.#asDeclared) return this.#inForm(id, this.#forms.declared(id), `the results of ${this.#program.name}`)
     const { store, layout } = this.#forms.declared(id)

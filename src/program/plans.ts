@@ -1,6 +1,7 @@
 /**
- * Plans by name: `unfused`, and those whose planned graphs are in the manifest. A plan rewrites the graphs of a model: inputs, weights and outputs
- * stay the same, but other nodes compute them. Programs are built from the rewritten graphs.
+ * Plans by name: `unfused`, and those whose planned graphs are in the manifest. A plan rewrites the graphs of a model into equivalent ones. A
+ * rewritten graph may take further inputs that locate packed rows, take or return values as int8, and read stacked or quantised weights: compiling a
+ * program reconciles these differences.
  */
 
 import type { PlannedGraphs } from '../emit/manifest/graphs.js'

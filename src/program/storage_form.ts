@@ -57,6 +57,6 @@ export function storedShape(shape: Shape, { rows, ragged }: StorageForm, axes: r
   return [{ factor: 1, dims: [axis.tokens] }, ...shape.slice(1)]
 }
 
-/** True if a value has one row for each token of a ragged axis. */
-export const isOver = (shape: Shape, axis: RaggedAxis): boolean =>
+/** True if the first axis is a ragged axis with its padding: batch x seq rows. */
+export const hasPaddedRows = (shape: Shape, axis: RaggedAxis): boolean =>
   shape[0] !== undefined && printExtent(shape[0]) === printExtent(paddedRows(axis))

@@ -31,7 +31,7 @@ export interface PricedGraph {
 const slowMatmul = 10
 
 /** The unfused plan, for devices without a GPU: launches cost nothing there. */
-const unfusedPlan = { name: defaultPlan, reason: "matmuls are the device's own" } as const
+const unfusedPlan = { name: defaultPlan, reason: 'the device has its own matmul' } as const
 
 const hasTensorCores = ({ kind, computeCapability }: NativeDeviceInfo, dtype: DType): boolean =>
   kind === 'cuda' && (dtype === 'f16' || dtype === 'bf16') && Number(computeCapability ?? 0) >= 8

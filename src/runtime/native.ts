@@ -153,7 +153,7 @@ export interface NativeProgram {
   /** Number of `runAhead` runs submitted so far, and of those submitted while the previous one was running. */
   readonly begun: number
   readonly begunAhead: number
-  /** Stops the current run between two steps, or between two launches of a captured graph. */
+  /** Ends every run that was requested and has not finished, between two steps or two launches of a captured graph. */
   abort(): void
   /** Records the steps into a device graph; later runs replay it. A no-op on simt. */
   capture(): Promise<void>

@@ -35,7 +35,7 @@ export interface OpenOptions {
   readonly onNotice?: ((text: string) => void) | undefined
   /** Optimisation level of source for the CPU device: lower for kernels that only run on small cases. */
   readonly optimise?: DemandedKernelsOptions['optimise']
-  /** True if `js` is no default, for a caller that times or tests compiled kernels. */
+  /** True to never fall back to `js`: for callers that time or test compiled kernels. */
   readonly compiled?: boolean | undefined
 }
 

@@ -1,6 +1,6 @@
 /** Row counts of packed batches of sequences (without padding). */
 
-/** Packed rows are rounded up to a multiple of 1/128 of the padded rows: a program serves many batches and computes at most 1 % too much. */
+/** Packed rows are rounded up to a multiple of 1/128 of the padded rows: a program serves many batches, with under 2 % of extra rows from 1,024 padded rows on. */
 const steps = 128
 /** That multiple is rounded up to a multiple of 8, so that rows of matmuls fill tiles. */
 const multiple = 8

@@ -2,6 +2,7 @@
  * A program: the steps of a model at one shape, over one planned arena. Built once for a session, plan and shape, run many
  * times; on cuda it can be captured into a device graph and is then replayed with one call.
  */
+import { usageError } from '../errors.js'
 import type { ValueInfo } from './bind.js'
 import type { NativeBuffer, NativeSlice, NativeStep } from './native.js'
 import { planMemory } from './planner.js'
@@ -10,7 +11,7 @@ import { checkConstants } from './program_constants.js'
 import { type FlatProgram, type FlattenConfig, flatten } from './program_flatten.js'
 import type { Storage, StorageId } from './program_memory.js'
 import { describeStep, ensureKernels, nativeStep, type ProgramStep } from './program_native.js'
-import { checkInput, type RunOptions, runProgram } from './program_run.js'
+import { type RunOptions, runProgram } from './program_run.js'
 import type { ProgramStates } from './program_states.js'
 import { contextOf, type Session, type SessionContext } from './session.js'
 import type { SharedArena } from './shared_arena.js'
@@ -54,7 +55,10 @@ export interface Program {
   runAhead(reads: readonly NativeSlice[]): Promise<readonly Uint8Array[]>
   /** Number of `runAhead` runs so far, and of those submitted while the previous one was still running. */
   readonly begun: { readonly runs: number; readonly ahead: number }
-  /** Stops the current run between two steps; it rejects with ABORTED. States may then hold values of any of its steps. */
+  /**
+   * Ends every run that was requested and has not finished, between two steps; they reject with ABORTED. States may then hold values of any of their
+   * steps.
+   */
   abort(): void
   /**
    * Records the steps into a device graph; a no-op where the device has none. Steps that have never run are run once first. States that they
@@ -131,7 +135,12 @@ function assemble(
     },
     run: (inputs, options) => runProgram(assembled, inputs, options),
     async runAhead(reads) {
-      for (const [name, { info }] of Object.entries(flat.inputs)) checkInput(name, info, undefined)
+      const [input] = Object.keys(flat.inputs)
+      if (input !== undefined) {
+        throw usageError('program.input', `a run ahead takes no inputs, but the program has ${input}`, {
+          hint: 'use run, or make it a state',
+        })
+      }
       return native.runAhead(reads)
     },
     get begun() {

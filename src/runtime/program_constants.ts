@@ -1,7 +1,6 @@
 /**
- * Check of constant inputs. A kernel is compiled before programs exist, for graphs in which some of its inputs are weights. It reads those
- * through the read-only path, and before earlier launches are complete. Only a program knows the writes of its steps, so a program that
- * breaks this contract is refused here. Programs of a device run one after the other, each awaited, so the steps of other programs do not
+ * Check of constant inputs. A kernel treats inputs that are weights of its graph as constants: it reads them through the read-only path, and may do
+ * so before earlier launches finish. A program in which a step writes such memory would break this, and is refused here. Programs of a device run one after the other, each awaited, so the steps of other programs do not
  * count. The addon finds the other inputs that a launch may prefetch in the same way.
  */
 import type { Manifest } from '../emit/manifest/manifest.js'

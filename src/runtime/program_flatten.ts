@@ -8,7 +8,7 @@ import type { ValueId } from '../ir/graph.js'
 import type { GraphApplication } from './application.js'
 import { type BoundKernel, bindingOf, bindKernel, type ValueInfo, valueInfo } from './bind.js'
 import { ProgramMemory, type Storage, type StorageId, type StoredValue } from './program_memory.js'
-import { carryStates, describeValue, openStates, type ProgramStates, type ProgramValue, valueBytes } from './program_states.js'
+import { carryStates, describeValue, initialStates, type ProgramStates, type ProgramValue, valueBytes } from './program_states.js'
 import { type FlatStep, kernelStep, matmulSteps, type StepContext } from './program_steps.js'
 import { weightSource } from './weight_tensors.js'
 
@@ -38,7 +38,7 @@ export function flatten(config: FlattenConfig): FlatProgram {
   const { states = {}, layouts } = config
   const both = config.inputs.find((wire) => Object.hasOwn(states, wire))
   if (both !== undefined) throw usageError('program.state', `${both} is an input and a state of the program`)
-  const state: State = { config, memory, steps: [], named: openStates(states, memory, layouts), inputs: {} }
+  const state: State = { config, memory, steps: [], named: initialStates(states, memory, layouts), inputs: {} }
   for (const application of config.applications) flattenApplication(state, application)
   for (const name of config.outputs) {
     if (!state.named.has(name)) {

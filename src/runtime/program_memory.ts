@@ -62,8 +62,8 @@ export class ProgramMemory {
   read({ storage, version }: StoredValue, step: number, reader: string): StorageId {
     const by = this.#updates.get(storage)?.[version]
     if (by !== undefined) {
-      throw usageError('program.replaced', `${reader} needs a value of which ${by} has replaced elements in place`, {
-        hint: `let it read the result of ${by}, or come before it`,
+      throw usageError('program.replaced', `${reader} reads a value that ${by} has overwritten in place`, {
+        hint: `read the result of ${by}, or run ${reader} before it`,
       })
     }
     return this.extend(storage, step)

@@ -6,7 +6,6 @@ import type { NativeDevice, NativeProgram, NativeSlice } from './native.js'
 import type { FlatProgram } from './program_flatten.js'
 import type { StorageId } from './program_memory.js'
 import { moveSlices } from './program_transfers.js'
-import { tensorBytes } from './weight.js'
 
 export interface RunOptions {
   /** Number of consecutive runs of the steps between the inputs and the outputs: 1 to 100,000, by default 1. */
@@ -34,11 +33,10 @@ export async function runProgram(
 ): Promise<Readonly<Record<string, Uint8Array>>> {
   checkRepeats(repeats)
   const outputs = Object.entries(flat.outputs)
-  const given = Object.entries(flat.inputs).map(([name, { info, storage }]) => ({
-    label: name,
-    to: slice(storage),
-    from: checkInput(name, info, inputs[name]),
-  }))
+  const given = Object.entries(flat.inputs).map(([name, { info, storage }]) => {
+    const to = slice(storage)
+    return { label: name, to, from: checkInput(name, { ...info, bytes: to.bytes }, inputs[name]) }
+  })
   const writes = given.flatMap(({ to, from }) => (from instanceof Uint8Array ? [{ to, data: from }] : []))
   const returned = outputs.filter(([name]) => into[name] === undefined)
   const before = given.flatMap(({ from, ...rest }) => (from instanceof Uint8Array ? [] : [{ ...rest, from }]))
@@ -64,14 +62,14 @@ function checkRepeats(repeats: number): void {
   throw usageError('program.repeats', `repeats: expected an integer in [1, ${maxRepeats}], got ${repeats}`)
 }
 
-/** Checks the size of an input. @throws usage `program.input` */
-export function checkInput(
+/** Checks the size of an input, in its layout. @throws usage `program.input` */
+function checkInput(
   name: string,
-  { dtype, shape }: ValueInfo,
+  { dtype, shape, layout, bytes }: ValueInfo & { readonly bytes: number },
   data: Uint8Array | NativeSlice | undefined,
 ): Uint8Array | NativeSlice {
-  const bytes = tensorBytes(dtype, shape)
-  const expected = `${dtype} [${shape.join(', ')}], ${bytes} bytes`
+  const form = layout === 'row' ? '' : ` in layout ${layout}`
+  const expected = `${dtype} [${shape.join(', ')}]${form}, ${bytes} bytes`
   if (data === undefined) throw usageError('program.input', `input ${name} is missing: expected ${expected}`)
   const found = data instanceof Uint8Array ? data.byteLength : data.bytes
   if (found !== bytes) {

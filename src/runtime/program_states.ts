@@ -33,7 +33,7 @@ export const describeValue = ({ dtype, shape, layout }: ValueInfo): string => `$
 const refuse = (state: string, why: string, hint: string) => usageError('program.state', `state ${state}: ${why}`, { hint })
 
 /** Values of the states before the first step, by wire. @throws usage `program.state` for memory of a wrong size, or shared by two states */
-export function openStates(states: ProgramStates, memory: ProgramMemory, layouts: Layouts): Map<string, ProgramValue> {
+export function initialStates(states: ProgramStates, memory: ProgramMemory, layouts: Layouts): Map<string, ProgramValue> {
   const entries = Object.entries(states)
   return new Map(
     entries.map(([wire, { tensor }], i) => {
@@ -44,7 +44,7 @@ export function openStates(states: ProgramStates, memory: ProgramMemory, layouts
         throw refuse(
           wire,
           `expected ${bytes} bytes of memory for ${describeValue(info)}, got ${slice.bytes}`,
-          'allocate it with openStates',
+          'allocate it with openStates of states.ts',
         )
       }
       const twin = entries.slice(0, i).find(([, { tensor: other }]) => overlap(slice, other.slice))

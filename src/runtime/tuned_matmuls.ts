@@ -61,7 +61,7 @@ export function untunedNote(matmuls: readonly TunedMatmul[] | undefined, info: D
   if (first === undefined || info.kind !== 'cuda' || info.matmulVersion === 0 || matmuls?.some(fits(info))) return undefined
   const measured = new Set(matmuls?.map(({ device, library }) => `${device} with cuBLASLt ${libraryVersion(library)}`))
   return (
-    `library matmuls use the default algorithm: the tuned ones are of ${[...measured].join(' and ')}, ` +
+    `library matmuls use the default algorithm: the tuned ones were measured on ${[...measured].join(' and ')}, ` +
     `this is ${info.name} with ${libraryVersion(info.matmulVersion)}; heddle tune --library measures them here`
   )
 }

@@ -74,7 +74,7 @@ export async function wholeOf(tensor: Pick<DeferredTensor, 'bytes' | 'pieces'>, 
 }
 
 /** A row-major tensor without its first `rows` rows. */
-export function concatenatedRows(tensor: DeferredTensor, rows: number): DeferredTensor {
+export function withoutFirstRows(tensor: DeferredTensor, rows: number): DeferredTensor {
   const [all = 0, ...rest] = tensor.shape
   if (rows === 0 || all === 0) return tensor
   const skipped = (tensor.bytes / all) * rows

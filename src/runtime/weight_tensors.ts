@@ -1,6 +1,6 @@
 /**
- * Tensors of an application's weights: the model's own by name, several of them concatenated, or one of these in int8 with the scales of its
- * rows. Programs look tensors up by these names, and loading a model creates them.
+ * Tensors of an application's weights: a tensor of the model, a concatenation of several, or either of these quantised to int8 with one scale per
+ * row. Programs look tensors up by these names, and loading a model creates them.
  */
 import { usageError } from '../errors.js'
 import type { GraphApplication } from './application.js'

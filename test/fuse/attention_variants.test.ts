@@ -223,7 +223,7 @@ describe('attention that fits no main loop is refused with the reason of each', 
         return { nodes: { scores, weights, context }, outputs: { context, scale } }
       },
     })
-    expect(refused(decl)).toContain('scale of weights is needed outside, but never reaches memory: attention stores one result')
+    expect(refused(decl)).toContain('scale of weights is needed outside, but attention keeps it on chip')
   })
 })
 

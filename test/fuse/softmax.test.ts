@@ -247,17 +247,17 @@ describe('no softmax', () => {
       [top, total, store(call('div', call('pow', local('total'), x(c)), local('total')))],
     ],
     [
-      'it stores more than the weights',
+      'an op stores something besides the weights',
       [top, total, store(call('div', shifted(c), local('total'))), store(call('div', shifted(c), local('total')))],
     ],
     [
-      'a row of scores goes through a scan, which cannot be carried over tiles of keys',
+      'a scan over a row of scores cannot be computed tile by tile',
       [
         { kind: 'scan', name: 'running', type: 'f32', monoid: 'sum', length: dim('n'), index: 'd', value: x(index('d')) },
         store(call('exp', { kind: 'element', type: 'f32', row: 'running', index: c })),
       ],
     ],
-    ['nothing between the two matmuls works on rows', [top]],
+    ['no op there reduces a row', [top]],
   ])('%s', (reason, body) => {
     expect(() => softmaxOf(rowProgram(...body))).toThrow(NoSoftmax)
     expect(() => softmaxOf(rowProgram(...body))).toThrow(reason)

@@ -74,8 +74,8 @@ describe('refusals', () => {
   it('of a value that was replaced in place and is read once more', async () => {
     await expect(historic([first, second], { next: 'h2' })).rejects.toMatchObject({
       code: 'program.replaced',
-      message: 'second/recorded needs a value of which first/recorded has replaced elements in place',
-      hint: 'let it read the result of first/recorded, or come before it',
+      message: 'second/recorded reads a value that first/recorded has overwritten in place',
+      hint: 'read the result of first/recorded, or run second/recorded before it',
     })
     await expect(historic([first], { next: 'h1' }, ['history'])).rejects.toMatchObject({ code: 'program.replaced' })
     await expect(

@@ -78,7 +78,7 @@ test('the library chooses at another size, and for a misaligned operand', async 
 
 test('a note names the GPU and version of saved algorithms, if none is of this one', () => {
   expect(untunedNote([kept({ device: 'another GPU', library: 120900 })], fakeInfo)).toBe(
-    'library matmuls use the default algorithm: the tuned ones are of another GPU with cuBLASLt 12.9, this is a GPU with 13.1; ' +
+    'library matmuls use the default algorithm: the tuned ones were measured on another GPU with cuBLASLt 12.9, this is a GPU with 13.1; ' +
       'heddle tune --library measures them here',
   )
   expect(untunedNote([kept({ library: 130000 }), kept()], fakeInfo)).toBeUndefined()

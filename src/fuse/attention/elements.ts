@@ -101,7 +101,7 @@ function asElement(kernel: Kernel): StmtOf<'storeRow'> | undefined {
   return undefined
 }
 
-/** The same for a value whose last view splits axes that no member has: an identity after the view has them. */
+/** `elementOf` of a value whose last view splits axes that no member has: appends an identity that has them. */
 function refinedElement(group: AttentionGroup, members: readonly Member[], viewed: ValueId, { shape, axes }: RoleAxes): Piece {
   const values = [...group.graph.values]
   const shown = pushValue(values, valueAt(values, viewed))

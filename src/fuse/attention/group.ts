@@ -1,8 +1,8 @@
 /**
  * Derives attention from a group in which one of two matmuls feeds the other. The main loop follows from the extents and the mask. Equal extents of
  * queries and keys are self-attention of a sequence. Queries that each attend further than the previous one, such as the tokens of a prompt after a
- * cache, use the same loop, and so do queries that usually fill a tile, such as tokens that attend to another sequence. A single query, or any other
- * number, is decode attention: few queries over cached positions. If one loop refuses a group, the other is tried.
+ * cache, use the same loop, and so do queries that usually fill a tile, such as tokens that attend to another sequence. Anything
+ * else is decode attention: few queries over cached positions. Unless the extents are equal, the other loop is tried if the likelier refuses the group.
  */
 import { HeddleError, usageError } from '../../errors.js'
 import { dim } from '../../ir/build.js'

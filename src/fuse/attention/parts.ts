@@ -62,7 +62,7 @@ export function checkInner(graph: Graph, group: string, nodes: readonly GraphNod
     const outputs = node.kind === 'op' ? Object.entries(node.outputs) : []
     const output = outputs.length > 1 ? outputs.find(([, id]) => id === needed)?.[0] : undefined
     const what = output === undefined ? node.name : `${output} of ${node.name}`
-    throw illegal(group, node.name, last, `${what} is needed outside, but never reaches memory: attention stores one result`)
+    throw illegal(group, node.name, last, `${what} is needed outside, but attention keeps it on chip`)
   }
 }
 

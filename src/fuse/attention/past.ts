@@ -56,7 +56,9 @@ export function pastOf(group: AttentionGroup, { value: id, axes }: RoleOperand, 
   const written = placed(whole)
   const { row, scale } = inSteps(written?.kept ?? whole)
   if (row.kind !== 'load')
-    throw refuse('attention reads the past as it is, or times one scale per row of a head: it cannot compute it while it reads')
+    throw refuse(
+      'decode attention reads cached rows as they are stored, or times one scale per row of a head; it cannot compute them',
+    )
   if (scale !== undefined && written !== undefined)
     throw refuse('it reads a cache with one scale per row, and appends a step to it')
   const owner = row.indices.find((place) => freeNames(place).has('b')) ?? i32(0)

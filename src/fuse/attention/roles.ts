@@ -1,7 +1,7 @@
 /**
  * Roles of the axes of two matmuls that may be attention. Roles follow from the subscripts alone, independent of the names and the order of axes. The
- * axis of the scores that the second matmul sums over is that of the keys. Axes in both operands of the first matmul are batches; the other axes of
- * the query are its positions.
+ * axis of the scores that the second matmul sums over is that of the keys. The last axis that only
+ * the query has is its position. Of the other axes of the scores, the first is the batch, and the rest, flattened, are the heads.
  */
 import { call, i32, index } from '../../ir/build.js'
 import type { Expr } from '../../ir/expr.js'
@@ -74,7 +74,11 @@ function axesOf({ scores, context, weights }: MatmulPair): AxisRoles {
   const summed = places.filter((axis) => !context.subscripts.out.includes(axis))
   const [keyAxis, ...moreKeys] = summed
   if (keyAxis === undefined || moreKeys.length > 0 || !context.subscripts[values].includes(keyAxis))
-    throw new NoRoles(`the second matmul sums over ${summed.length} axes of the scores, attention sums over its keys alone`)
+    throw new NoRoles(
+      summed.length === 1
+        ? `the second matmul sums over axis ${summed[0]} of the scores, which the values do not have`
+        : `attention needs a second matmul that sums over one axis of the scores, the keys; it sums over ${summed.length}`,
+    )
   const scored = new Map(places.map((axis, at) => [axis, out[at] ?? axis]))
   const j = scored.get(keyAxis) ?? keyAxis
   const key = scores.subscripts.b.includes(j) ? 'b' : 'a'
@@ -83,7 +87,7 @@ function axesOf({ scores, context, weights }: MatmulPair): AxisRoles {
   const inner = scores.subscripts[query].filter((axis) => !out.includes(axis))
   const [k, ...moreInner] = inner
   if (k === undefined || moreInner.length > 0 || !scores.subscripts[key].includes(k))
-    throw new NoRoles(`the first matmul sums over ${inner.length} axes, queries and keys have one`)
+    throw new NoRoles(`attention needs a first matmul that sums over one axis of queries and keys; it sums over ${inner.length}`)
   const own = context.subscripts[values].filter((axis) => !places.includes(axis))
   const [c, ...moreOwn] = own
   if (c === undefined || moreOwn.length > 0 || !context.subscripts.out.includes(c))

@@ -18,7 +18,7 @@ export interface RoleAxes {
 
 /**
  * Roles of the axes of a value as another shape has them.
- * @param mayRegroup refuses to merge or split axes with the given roles
+ * @param mayRegroup true if axes with the given roles may be merged or split
  * @returns undefined for shapes that do not align, and for axes that may not be regrouped
  */
 export function seenAxes(

@@ -38,7 +38,7 @@ interface Reduction {
 /** @throws NoSoftmax */
 export function softmaxOf(kernel: Kernel): Softmax {
   const store = kernel.body.find((stmt): stmt is StmtOf<'storeRow'> => stmt.kind === 'storeRow')
-  if (store === undefined) throw new NoSoftmax('nothing between the two matmuls works on rows')
+  if (store === undefined) throw new NoSoftmax('no op there reduces a row')
   const { reductions, weight } = writtenOut(kernel, store)
   const loop = store.index
   const { exponent, over } = factors(weight, loop)
@@ -77,9 +77,11 @@ function writtenOut(
       }
       case 'storeRow':
         if (stmt === store && stmt.when === undefined) break
-        throw new NoSoftmax('it stores more than the weights')
+        throw new NoSoftmax(
+          stmt === store ? 'the store of the weights is conditional' : 'an op stores something besides the weights',
+        )
       default:
-        throw new NoSoftmax(`a row of scores goes through a ${stmt.kind}, which cannot be carried over tiles of keys`)
+        throw new NoSoftmax(`a ${stmt.kind} over a row of scores cannot be computed tile by tile`)
     }
   }
   return { reductions, weight: written.out(store.value) }

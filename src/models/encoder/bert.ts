@@ -11,7 +11,7 @@ import type { Program } from '../../ir/program.js'
 import { compileProgram, type ModelPlan } from '../../program/index.js'
 import { type Matrix, type Maxima, matrices, type WeightMaxima } from '../../quant/weight_maxima.js'
 import { isPacked, type WiredProgram, wireProgram } from '../../runtime/program_wiring.js'
-import { concatenatedRows, type DeferredTensor, type Weight } from '../../runtime/weight.js'
+import { type DeferredTensor, type Weight, withoutFirstRows } from '../../runtime/weight.js'
 import { type BatchShape, batchDims } from '../parts/token_rows.js'
 import { below, belowEach, shapesOf, type TensorNames } from '../parts/weight_names.js'
 import type { BertConfig } from './config.js'
@@ -141,7 +141,7 @@ export function bertWeights(config: BertConfig, file: Checkpoint, dtype: FloatTy
       const hints = name === family.embeddings.words ? tokenRows : undefined
       if (name !== family.embeddings.positions) return [name, takeTensor(find(name), name, shape, dtype, { hints })]
       const [rows = 0, ...rest] = shape
-      return [name, concatenatedRows(takeTensor(find(name), name, [firstPosition + rows, ...rest], dtype), firstPosition)]
+      return [name, withoutFirstRows(takeTensor(find(name), name, [firstPosition + rows, ...rest], dtype), firstPosition)]
     }),
   )
 }

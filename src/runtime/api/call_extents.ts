@@ -44,7 +44,7 @@ export class Extents {
       if (known !== undefined && known.extent !== extent) {
         throw usageError(
           'call.extent',
-          `${this.#op.name}: dimension ${axis} is ${extent} by ${name} ${shapeText(shape)}, and ${known.extent} by ${known.by}`,
+          `${this.#op.name}: dimension ${axis} is ${extent} according to ${name} ${shapeText(shape)}, and ${known.extent} according to ${known.by}`,
           { hint: `${name} is "${decl.dims}"` },
         )
       }
@@ -72,7 +72,7 @@ export class Extents {
 
   #by(dim: string): string {
     const found = this.#found.get(dim)
-    return found === undefined ? '' : ` by ${found.by}`
+    return found === undefined ? '' : ` according to ${found.by}`
   }
 
   /** Checks the facts about dimensions that no input has; for those of inputs, facts only state the usual sizes. */

@@ -42,7 +42,7 @@ export interface CallOptions<O extends AnyOp, P = CallDType<O['types']>, Keep ex
   readonly dims?: Some<DimNames<O['inputs']> | DimNames<O['outputs']>>
   /** Keeps the results on the device. */
   readonly keep?: Keep | undefined
-  /** Stops the call before it starts or while its kernels are compiled. */
+  /** Stops the call before its kernel is launched, or between its launches. */
   readonly signal?: AbortSignal | undefined
 }
 

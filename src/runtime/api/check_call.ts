@@ -123,7 +123,7 @@ class Types {
     }
     const known = this.#found.get(type)
     if (known !== undefined && known.dtype !== dtype) {
-      throw usageError('call.dtype', `${where} is ${dtype}, but ${type} is ${known.dtype} by ${known.by}`, {
+      throw usageError('call.dtype', `${where} is ${dtype}, but ${type} is ${known.dtype} according to ${known.by}`, {
         hint: `tensors of type ${type} have one storage type: tensor('${known.dtype}', shape, toNumbers(${name})) converts`,
       })
     }

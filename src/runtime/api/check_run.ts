@@ -40,7 +40,7 @@ export interface CheckedRun {
   readonly key: string
 }
 
-/** @throws usage `run.input`, `run.tensor`, `run.dtype`, `run.layout`, `run.rank`, `run.extent`, `run.dims` */
+/** @throws usage `run.*` */
 export function checkRun({ source, states, types, sizes: known }: ModelParts, given: unknown): CheckedRun {
   const { name: model } = source
   const names = Object.keys(source.inputs).filter((name) => !Object.hasOwn(states, name))
@@ -114,14 +114,14 @@ function tokensOf(
   const lengths = Array.from(toNumbers(given))
   const wrong = lengths.findIndex((length) => length < 0 || length > positions)
   if (wrong >= 0) {
-    throw usageError('run.lengths', `${model}: sequence ${wrong} has length ${lengths[wrong]} by ${name}`, {
+    throw usageError('run.lengths', `${model}: sequence ${wrong} has length ${lengths[wrong]} according to ${name}`, {
       hint: `lengths are integers in [0, ${printExtent(seq)}], ${printExtent(seq)} is ${positions}`,
     })
   }
   const sum = lengths.reduce((total, length) => total + length, 0)
   if (known === undefined) return Math.max(1, packedRows(lengths, positions))
   if (sum <= known) return known
-  throw usageError('run.lengths', `${model}: sequences of ${sum} tokens by ${name} do not fit into ${known} rows`)
+  throw usageError('run.lengths', `${model}: sequences of ${sum} tokens, according to ${name}, do not fit into ${known} rows`)
 }
 
 /** Copies the host inputs of a run that has to wait: its caller may change the originals. */

@@ -13,6 +13,7 @@ import { checkGiven } from './given.js'
 import { loadModel } from './load.js'
 import type { LoadOptions, ProgramLoadOptions } from './model_types.js'
 import { checkOptions } from './options.js'
+import { typeName } from './tensor.js'
 
 /** Creates the public device over an open native one. */
 export function deviceOf(native: NativeDevice, root: string, skipped: readonly SkippedDevice[], core: DeviceCore): Device {
@@ -53,6 +54,11 @@ export function deviceOf(native: NativeDevice, root: string, skipped: readonly S
 }
 
 function checkLayout({ shape, layout }: { readonly shape: readonly number[]; readonly layout: LayoutDecl | undefined }): void {
+  if (layout !== undefined && !Array.isArray(layout?.axes)) {
+    throw usageError('tensor.layout', `layout: expected a layout, got ${typeName(layout)}`, {
+      hint: 'pass what layout(...) returns, such as layouts.col32 of heddle/specs/layouts.js',
+    })
+  }
   if (layout === undefined || layout.axes.length === shape.length) return
   throw usageError(
     'tensor.layout',

@@ -53,7 +53,7 @@ export interface Device extends AsyncDisposable {
   readonly kind: DeviceKind
   /** Current name, memory and versions. */
   readonly info: NativeDeviceInfo
-  /** Kinds that were tried before this one if no kind was requested, with the reason why each failed. */
+  /** Kinds that were passed over if no kind was requested, with the reasons. */
   readonly skipped: readonly SkippedDevice[]
   /** Folder of the project whose kernels run. */
   readonly root: string

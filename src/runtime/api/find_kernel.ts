@@ -86,9 +86,14 @@ function noKernel(op: AnyOp, name: string, types: Readonly<Record<string, DType>
 }
 
 function noExtent(op: AnyOp, typed: readonly KernelEntry[], dims: Readonly<Record<string, number>>) {
-  const [dim = '', ...more] = [...new Set(typed.flatMap(({ fixedDims }) => Object.keys(fixedDims)))].filter((name) =>
-    typed.every(({ fixedDims }) => fixedDims[name] !== dims[name]),
-  )
+  const fixed = [...new Set(typed.flatMap(({ fixedDims }) => Object.keys(fixedDims)))]
+  const [dim, ...more] = fixed.filter((name) => typed.every(({ fixedDims }) => fixedDims[name] !== dims[name]))
+  if (dim === undefined) {
+    const sizes = (of: Readonly<Record<string, number>>): string => fixed.map((name) => `${name}=${of[name]}`).join(' ')
+    return usageError('call.extent', `${op.name}: no kernel is compiled for ${sizes(dims)}`, {
+      hint: `there are kernels for ${typed.map(({ fixedDims }) => sizes(fixedDims)).join(', ')}`,
+    })
+  }
   const allowed = [...new Set(typed.flatMap(({ fixedDims }) => fixedDims[dim] ?? []))].sort((a, b) => a - b)
   const also = more.length === 0 ? '' : ` (and ${more.join(', ')})`
   return usageError(
@@ -163,5 +168,5 @@ function firstDifference(what: string, declared: readonly string[], generated: r
   )
   return at === undefined
     ? undefined
-    : `of its ${what}, the declaration has ${declared[at] ?? 'no more'} where the kernel has ${generated[at] ?? 'no more'}`
+    : `of its ${what}, the declaration has ${declared[at] ?? 'none'} where the kernel has ${generated[at] ?? 'none'}`
 }

@@ -37,7 +37,7 @@ export class TypeChoice {
       throw refuse(
         this.#source,
         'dtype',
-        `${name} is ${dtype}, but ${wanted.param} is ${known.dtype} by ${known.by}`,
+        `${name} is ${dtype}, but ${wanted.param} is ${known.dtype} according to ${known.by}`,
         'tensor(dtype, shape, toNumbers(given)) converts',
       )
     }

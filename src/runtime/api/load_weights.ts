@@ -86,7 +86,8 @@ function stacked(
     const shapes = [first, different].map(({ shape }) => `[${shape.join(', ')}]`)
     throw refuse(loaded, 'weight', `the plan stacks ${name}, whose parts are ${shapes.join(' and ')}`)
   }
-  if (layout !== undefined) throw refuse(loaded, 'weight', `the plan stores the stack ${name} in layout ${layoutName}`)
+  if (layout !== undefined)
+    throw refuse(loaded, 'weight', `${name} cannot be stacked from its parts: the plan stores it in layout ${layoutName}`)
   const rows = tensors.reduce((sum, { shape }) => sum + (shape[0] ?? 0), 0)
   const data = Buffer.concat(tensors.map((tensor) => bytesIn(tensor, undefined)))
   return { dtype: first.dtype, shape: [rows, ...rest], layout: layoutName, data }

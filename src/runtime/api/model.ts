@@ -98,7 +98,7 @@ export class LoadedModel {
     const known = this.#programs.get(key)
     if (known !== undefined) return known
     const { session, source, types, states } = this.#parts
-    const inputSlices = Object.fromEntries(
+    const programStates = Object.fromEntries(
       Object.entries(states).map(([name, { tensor, next }]) => [name, { tensor, ...(next === undefined ? {} : { next }) }]),
     )
     const program = await buildProgram({
@@ -106,7 +106,7 @@ export class LoadedModel {
       applications: source.applications,
       inputs: Object.keys(source.inputs).filter((name) => states[name] === undefined),
       outputs: [...new Set(Object.values(source.outputs))],
-      states: inputSlices,
+      states: programStates,
       dims,
       types,
     })

@@ -47,6 +47,6 @@ export async function openDevice(name?: DeviceName, options: OpenOptions = {}): 
   throw new Error('internal: there is no kind of device')
 }
 
-/** True if the machine has no device of a kind; a device that exists but fails is not skipped. */
+/** True if a device is absent or its plugin is not built; a device that exists but fails is not skipped. */
 const isAbsent = (error: unknown): error is HeddleError =>
   error instanceof HeddleError && ['device.unavailable', 'device.plugin'].includes(error.code)

@@ -4,6 +4,7 @@
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
+import { z } from 'zod'
 import type { Manifest } from '../../emit/manifest/manifest.js'
 import { installation, packageRoot, type SearchedManifest, searchManifests } from '../../toolchain/index.js'
 import { demandedKernels } from '../demand.js'
@@ -41,11 +42,19 @@ const isProject = (folder: string): boolean =>
 
 function namesHeddle(path: string): boolean {
   try {
-    return /"heddle"\s*:/.test(readFileSync(path, 'utf8'))
+    const lists = packageSchema.parse(JSON.parse(readFileSync(path, 'utf8')))
+    return Object.values(lists).some((list) => list !== undefined && Object.hasOwn(list, 'heddle'))
   } catch {
     return false
   }
 }
+
+/** Lists of a package.json that may name heddle. */
+const packageSchema = z.object({
+  dependencies: z.record(z.string(), z.unknown()).optional(),
+  devDependencies: z.record(z.string(), z.unknown()).optional(),
+  peerDependencies: z.record(z.string(), z.unknown()).optional(),
+})
 
 /** True if a folder has the form in which Hugging Face saves a model. */
 const holdsModel = (folder: string): boolean =>

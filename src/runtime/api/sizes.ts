@@ -71,20 +71,20 @@ export class Sizes {
     for (const dim of factors) {
       this.#solve()
       const isOpen = this.#open.some(({ extent }) => extent.dims.includes(dim))
-      if (isOpen && !this.#known.has(dim)) this.#learn(dim, 1, 'its product')
+      if (isOpen && !this.#known.has(dim)) this.#learn(dim, 1, 'a product that it is only a factor of')
     }
   }
 
   /**
-   * Sets the unknown factors of a product to their typical sizes, if these give the product. Another product is open: which factor differs is not
-   * known.
+   * Sets the unknown factors of a product to their typical sizes, if these give the product. Otherwise the product stays unsolved, since any
+   * factor may differ.
    */
   assumeTypical(typical: Readonly<Record<string, number>>): void {
     this.#solve()
     for (const { extent, size } of [...this.#open]) {
       const sizes = extent.dims.map((dim) => this.#known.get(dim)?.size ?? getOwn(typical, dim) ?? Number.NaN)
       if (sizes.reduce((product, each) => product * each, extent.factor) !== size) continue
-      for (const [i, dim] of extent.dims.entries()) this.#learn(dim, sizes[i] ?? 1, 'typical')
+      for (const [i, dim] of extent.dims.entries()) this.#learn(dim, sizes[i] ?? 1, 'its typical size')
     }
   }
 
@@ -100,10 +100,11 @@ export class Sizes {
     )
   }
 
-  /** Error for an unknown size; at most a product with this factor is known. A run has no option for it: loading a model fixes its sizes. */
+  /** Error for an unknown size; at most a product with this factor is known. A run has no option for sizes: they are set at load. */
   #unknown(dim: string) {
     const product = this.#open.find(({ extent }) => extent.dims.includes(dim))
-    const knownProduct = product === undefined ? '' : `: only ${printExtent(product.extent)} is ${product.size} by ${product.by}`
+    const knownProduct =
+      product === undefined ? '' : `: only ${printExtent(product.extent)} is ${product.size} according to ${product.by}`
     const dims = `{ dims: { ${dim}: ... } }`
     const hint = this.#area === 'run' ? `set it when ${this.#model} is loaded: load(${this.#model}, ${dims})` : `set it: ${dims}`
     return this.#refuse('dims', `the size of dimension ${dim} is unknown${knownProduct}`, hint)
@@ -126,13 +127,16 @@ export class Sizes {
       if (rest === size) return true
       const sizes = [...new Set(extent.dims)].flatMap((each) => {
         const known = this.#known.get(each)
-        return known === undefined ? [] : [`${each} is ${known.size} by ${known.by}`]
+        return known === undefined ? [] : [`${each} is ${known.size} according to ${known.by}`]
       })
-      throw this.#refuse('extent', `${printExtent(extent)} is ${size} by ${by}, but ${sizes.join(', ') || `it is ${rest}`}`)
+      throw this.#refuse(
+        'extent',
+        `${printExtent(extent)} is ${size} according to ${by}, but ${sizes.join(', ') || `it is ${rest}`}`,
+      )
     }
     if (more.length > 0) return false
     if (size % rest !== 0)
-      throw this.#refuse('extent', `${printExtent(extent)} is ${size} by ${by}, which ${rest} does not divide`)
+      throw this.#refuse('extent', `${printExtent(extent)} is ${size} according to ${by}, which ${rest} does not divide`)
     this.#learn(dim, size / rest, by)
     return true
   }
@@ -140,7 +144,7 @@ export class Sizes {
   #learn(dim: string, size: number, by: string): void {
     const known = this.#known.get(dim)
     if (known !== undefined && known.size !== size) {
-      throw this.#refuse('extent', `dimension ${dim} is ${size} by ${by}, and ${known.size} by ${known.by}`)
+      throw this.#refuse('extent', `dimension ${dim} is ${size} according to ${by}, and ${known.size} according to ${known.by}`)
     }
     this.#known.set(dim, known ?? { size, by })
   }

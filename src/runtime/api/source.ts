@@ -128,7 +128,7 @@ function requested({ kind, name, covered }: Declared, plan: string | PlanDecl, {
   if (typeof plan !== 'string' && kind === 'graph' && plan.graph !== name)
     throw refuse({ name }, 'plan', `plan ${planName} is for graph ${plan.graph}, not for ${name}`)
   const covers = (each: string): boolean => covered.some((graph) => getOwn(getOwn(plans, each) ?? {}, graph) !== undefined)
-  if (planName === defaultPlan || covers(planName)) return { name: planName, reason: 'asked for' }
+  if (planName === defaultPlan || covers(planName)) return { name: planName, reason: 'requested' }
   const known = [defaultPlan, ...Object.keys(plans).filter(covers)]
   throw refuse(
     { name },

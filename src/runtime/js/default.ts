@@ -1,4 +1,4 @@
-/** The default device of a machine that cannot compile kernels: `js`, which is said once. */
+/** Default device of a machine without a C++ compiler: `js`. A notice of every call, or one warning per process, says so. */
 import { findCxx, installation } from '../../toolchain/index.js'
 
 /** The reason for `js`, as a notice. */

@@ -74,7 +74,7 @@ describe('a call of such an op', () => {
   it('refuses contradictions', () => {
     expect(refusal(() => checkCall(halves, { x: zeros('f32', [2, 6]) }, {}))).toMatchObject({
       code: 'call.extent',
-      message: 'halves: dimension n: expected 4*u, by the facts of the op, got 6 by x [2, 6]',
+      message: 'halves: dimension n: expected 4*u, by the facts of the op, got 6 according to x [2, 6]',
     })
   })
 })

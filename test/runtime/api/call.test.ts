@@ -286,14 +286,14 @@ const refusals: [what: string, call: () => Promise<unknown>, code: string, messa
     'two types for one',
     () => loose({ x, gamma: tensor('f16', [5], counted(5)), beta }),
     'call.dtype',
-    'layer_norm: gamma is f16, but T is f32 by x',
+    'layer_norm: gamma is f16, but T is f32 according to x',
     "tensor('f32', shape, toNumbers(gamma))",
   ],
   [
     'a type against the option',
     () => loose({ x, gamma, beta }, { dtype: 'f16' }),
     'call.dtype',
-    'layer_norm: x is f32, but T is f16 by the option dtype',
+    'layer_norm: x is f32, but T is f16 according to the option dtype',
   ],
   [
     'an unknown parameter',
@@ -318,14 +318,14 @@ const refusals: [what: string, call: () => Promise<unknown>, code: string, messa
     'extents that differ',
     () => loose({ x, gamma: long, beta }),
     'call.extent',
-    'layer_norm: dimension n is 6 by gamma [6], and 5 by x [2, 5]',
+    'layer_norm: dimension n is 6 according to gamma [6], and 5 according to x [2, 5]',
     'gamma is "n"',
   ],
   [
     'an extent against the option',
     () => loose({ x, gamma, beta }, { dims: { m: 3 } }),
     'call.extent',
-    'layer_norm: dimension m is 2 by x [2, 5], and 3 by dims',
+    'layer_norm: dimension m is 2 according to x [2, 5], and 3 according to dims',
   ],
   [
     'an unknown dimension',
@@ -451,7 +451,7 @@ describe('the kernel', () => {
     const other = op('layer_norm', { ...layerNorm, dims: ['m', 'n', 'w'] } as never) as typeof layerNorm
     await expect(device.call(other, { x, gamma, beta }, { dims: { w: 2 } } as never)).rejects.toMatchObject({
       code: 'call.stale',
-      message: expect.stringContaining('of its dimensions, the declaration has w where the kernel has no more'),
+      message: expect.stringContaining('of its dimensions, the declaration has w where the kernel has none'),
     })
   })
 

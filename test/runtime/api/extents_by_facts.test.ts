@@ -48,19 +48,19 @@ describe('a call', () => {
     [
       'an extent given that is another',
       () => checkCall(doubled, { x: zeros('f32', [2, 3]) }, { dims: { n: 7 } }),
-      'doubled: dimension n: expected 2*h, by the facts of the op, got 7 by dims',
-      'h is 3 by x [2, 3]',
+      'doubled: dimension n: expected 2*h, by the facts of the op, got 7 according to dims',
+      'h is 3 according to x [2, 3]',
     ],
     [
       'a half of what is odd',
       () => checkCall(halves, { x: zeros('f32', [2, 7]) }, {}),
-      'halves: dimension n: expected 2*h, by the facts of the op, got 7 by x [2, 7]',
+      'halves: dimension n: expected 2*h, by the facts of the op, got 7 according to x [2, 7]',
       'no extent of h gives this size',
     ],
     [
       'what no number divides',
       () => checkCall(quads, { x: zeros('f32', [2, 6]) }, {}),
-      'quads: dimension d: expected a multiple of 4, by the facts of the op, got 6 by x [2, 6]',
+      'quads: dimension d: expected a multiple of 4, by the facts of the op, got 6 according to x [2, 6]',
       'the next multiple is 8',
     ],
   ])('refuses %s', (_, call, message, hint) => expect(refusal(call)).toMatchObject({ code: 'call.extent', message, hint }))

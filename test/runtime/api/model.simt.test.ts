@@ -212,17 +212,17 @@ const loads: [what: string, change: object, code: string, message: RegExp, hint:
     'weights of two types',
     { weights: { ...weightsOf('f32'), bias: weightsOf('f16').bias } },
     'load.dtype',
-    /bias is f16, but T is f32 by up/,
+    /bias is f16, but T is f32 according to up/,
     /converts/,
   ],
   [
     'weights that do not fit',
     { weights: { ...weightsOf('f32'), bias: tensor('f32', [3], [1, 2, 3]) } },
     'load.extent',
-    /dimension f is 3 by bias \[3\], and 70 by up \[70, 33\]|f is 3 by bias/,
+    /dimension f is 3 according to bias \[3\], and 70 according to up \[70, 33\]|f is 3 according to bias/,
     /./,
   ],
-  ['another type than asked for', { dtype: 'f16' }, 'load.dtype', /up is f32, but T is f16 by the option dtype/, /./],
+  ['another type than asked for', { dtype: 'f16' }, 'load.dtype', /up is f32, but T is f16 according to the option dtype/, /./],
   ['an unknown type', { dtype: 'half' }, 'load.dtype', /T cannot be half/, /storage types are/],
   ['a missing attribute', { attrs: {} }, 'load.attrs', /attribute eps is missing/, /eps/],
   [
@@ -259,7 +259,11 @@ test('inputs that do not fit are refused, and the model continues', async () => 
     [{ x: inputOf('f32', 1), y: 1 }, 'run.input', 'feed_forward: there is no input y'],
     [{ x: inputOf('f16', 1) }, 'run.dtype', 'feed_forward: x: expected f32, got f16'],
     [{ x: tensor('f32', [k], drawn(k, 1)) }, 'run.rank', `feed_forward: x: expected "t k", of rank 2, got shape [${k}]`],
-    [{ x: zeros('f32', [2, 5]) }, 'run.extent', 'feed_forward: k is 5 by x [2, 5], but k is 33 by up [70, 33]'],
+    [
+      { x: zeros('f32', [2, 5]) },
+      'run.extent',
+      'feed_forward: k is 5 according to x [2, 5], but k is 33 according to up [70, 33]',
+    ],
     [{ x: zeros('f32', [0, k]) }, 'run.extent', `feed_forward: x [0, ${k}] has no elements`],
   ]
   for (const [given, code, message] of runs) {

@@ -183,7 +183,7 @@ test('int8 uses the given scales, and no others', async () => {
 
 test('a stream continues with the state, and without a plan one is chosen and named', async () => {
   const model = await device.load(mixers, { weights: weightsOf(4), dims: { b, s } })
-  expect([model.plan, model.planReason]).toEqual(['unfused', "matmuls are the device's own"])
+  expect([model.plan, model.planReason]).toEqual(['unfused', 'the device has its own matmul'])
   const x = drawn('x', [b, s, n])
   const seen: Tensor[] = []
   for await (const { result } of model.stream([
@@ -234,7 +234,11 @@ test('inputs that do not fit are refused, and the model continues', async () => 
     [{ x, lengths, total: x }, 'run.input', 'mixers: total is a state, not an input of a run'],
     [{ x, lengths: tensor('f32', [b], [1, 1, 1]) }, 'run.dtype', 'mixers: lengths: expected i32, got f32'],
     [{ x: drawn('x', [b * s, n]), lengths }, 'run.rank', 'mixers: x: expected "b s n", of rank 3, got shape [21, 33]'],
-    [{ x: drawn('x', [b, 4, n]), lengths }, 'run.extent', 'mixers: s is 4 by x [3, 4, 33], but s is 7 by dims'],
+    [
+      { x: drawn('x', [b, 4, n]), lengths },
+      'run.extent',
+      'mixers: s is 4 according to x [3, 4, 33], but s is 7 according to dims',
+    ],
     [{ x, lengths: tensor('i32', [b], [8, 1, 1]) }, 'run.lengths', 'mixers: sequence 0 has length 8 by lengths'],
     [{ x, lengths: tensor('i32', [b], [1, 1, -1]) }, 'run.lengths', 'mixers: sequence 2 has length -1 by lengths'],
   ]

@@ -17,7 +17,7 @@ describe('an extent that is a product', () => {
     sizes.bind('x', parseShape('b*s n'), [16, 3])
     expect(refusal(() => sizes.all(['b', 's', 'n']))).toMatchObject({
       code: 'run.dims',
-      message: 'flat: the size of dimension b is unknown: only b*s is 16 by x [16, 3]',
+      message: 'flat: the size of dimension b is unknown: only b*s is 16 according to x [16, 3]',
       hint: 'set it when flat is loaded: load(flat, { dims: { b: ... } })',
     })
   })
