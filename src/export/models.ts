@@ -32,7 +32,7 @@ import { decoderTensors, encoderTensors } from '../models/seq2seq/tensor_names.j
 import { readScales } from '../quant/index.js'
 import type { Layouts } from '../runtime/layouts.js'
 import { type KnownInt8, prepareWeights } from '../runtime/prepare_weights.js'
-import type { Amax } from '../runtime/program_wiring.js'
+import type { AmaxLookup } from '../runtime/program_wiring.js'
 import type { Int8Tensor, Weight } from '../runtime/weight.js'
 import type { LowerOptions } from './lower.js'
 import { compiledUnder, type ResolveOptions } from './resolve.js'
@@ -48,7 +48,7 @@ interface ModelFiles {
   /** Weight maxima of the scales file. */
   readonly maxima?: KnownInt8['maxima']
   /** Activation maxima of the scales file. */
-  readonly amax?: Amax
+  readonly amax?: AmaxLookup
 }
 
 export interface ModelOptions extends Omit<ResolveOptions, 'dtype'> {

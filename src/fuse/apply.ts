@@ -205,9 +205,9 @@ function deriveGroup(
   if (first === undefined) return deriveMembers(graph, name, members, layouts)
   if (areParallel(graph, matmuls)) return deriveProducts(graph, name, matmuls, members, layouts)
   if (third !== undefined) throw illegal(name, first.name, third.name, 'a kernel holds one matmul, or the two of attention')
-  const weights = second === undefined ? undefined : fedOperand(graph, first, second, members)
-  if (second !== undefined && weights !== undefined)
-    return deriveAttentionGroup(graph, name, { scores: first, context: second, weights }, members, layouts)
+  const weightsSide = second === undefined ? undefined : fedOperand(graph, first, second, members)
+  if (second !== undefined && weightsSide !== undefined)
+    return deriveAttentionGroup(graph, name, { scores: first, context: second, weightsSide }, members, layouts)
   throw illegal(
     name,
     first.name,

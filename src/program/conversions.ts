@@ -36,8 +36,8 @@ export interface Step {
   readonly scales: Readonly<Record<string, ScaleForm>>
 }
 
-const moving = 1
-const rounding = 100
+const moveCost = 1
+const roundCost = 100
 
 /** Steps that convert a value from one form to another. */
 export function stepsFrom(
@@ -47,18 +47,20 @@ export function stepsFrom(
   conversions: readonly Conversion[],
 ): Step[] {
   const shape = storedShape(value.shape, from, axes)
-  const steps = conversions.flatMap((conversion) => converted(value, from, shape, conversion) ?? [])
+  const steps = conversions.flatMap((conversion) => conversionStep(value, from, shape, conversion) ?? [])
   if (from.layout !== 'row') return steps
   if (isFloat(from.store) || from.store === 'i32')
-    steps.push(...axes.flatMap((axis, ragged) => (hasPaddedRows(value.shape, axis) ? moved(value, from, axis, ragged) : [])))
+    steps.push(
+      ...axes.flatMap((axis, ragged) => (hasPaddedRows(value.shape, axis) ? paddingStep(value, from, axis, ragged) : [])),
+    )
   if (isFloat(from.store)) {
-    if (from.store === value.dtype || printType(from.store) === printType(value.dtype)) steps.push(quantised(from, shape))
+    if (from.store === value.dtype || printType(from.store) === printType(value.dtype)) steps.push(quantiseStep(from, shape))
   } else if (from.store === 'i8') steps.push(dequantised(value, from, shape))
   return steps
 }
 
 /** Removes padding from rows, or restores it. */
-function moved(value: ProgramValue, from: StorageForm, axis: RaggedAxis, ragged: number): Step[] {
+function paddingStep(value: ProgramValue, from: StorageForm, axis: RaggedAxis, ragged: number): Step[] {
   const rest = value.shape.slice(1)
   const type = printType(from.store)
   const isIds = from.store === 'i32'
@@ -76,7 +78,7 @@ function moved(value: ProgramValue, from: StorageForm, axis: RaggedAxis, ragged:
       },
     })
     const inputs = { x: 'value', sequences: 'sequences', positions: 'positions' } as const
-    return [{ to: { ...from, rows: 'packed', ragged }, cost: moving, graph: made, inputs, scales: {} }]
+    return [{ to: { ...from, rows: 'packed', ragged }, cost: moveCost, graph: made, inputs, scales: {} }]
   }
   if (from.ragged !== ragged) return []
   const made = graph('restore_padding', {
@@ -89,7 +91,7 @@ function moved(value: ProgramValue, from: StorageForm, axis: RaggedAxis, ragged:
     },
   })
   const inputs = { x: 'value', starts: 'starts', lengths: 'lengths' } as const
-  return [{ to: { ...from, rows: 'padded', ragged: undefined }, cost: moving, graph: made, inputs, scales: {} }]
+  return [{ to: { ...from, rows: 'padded', ragged: undefined }, cost: moveCost, graph: made, inputs, scales: {} }]
 }
 
 /** Applies an op to a value of any rank, flattened to a matrix, and restores the value's shape. */
@@ -99,9 +101,9 @@ const onMatrix = (g: GraphBuilder, x: GraphTensor, shape: Shape, apply: (x: Grap
   return { nodes: { made }, outputs: { y: printShape(shape) === flat ? made : g.view(made, printShape(shape)) } }
 }
 
-const quantised = (from: StorageForm, shape: Shape): Step => ({
+const quantiseStep = (from: StorageForm, shape: Shape): Step => ({
   to: { ...from, store: 'i8' },
-  cost: rounding,
+  cost: roundCost,
   graph: graph('quantise', {
     inputs: { x: tensor(printType(from.store), printShape(shape)) },
     weights: {},
@@ -114,7 +116,7 @@ const quantised = (from: StorageForm, shape: Shape): Step => ({
 
 const dequantised = ({ dtype }: ProgramValue, from: StorageForm, shape: Shape): Step => ({
   to: { ...from, store: dtype },
-  cost: rounding,
+  cost: roundCost,
   graph: graph('dequantise', {
     inputs: { x: tensor('i8', printShape(shape)) },
     weights: {},
@@ -127,7 +129,7 @@ const dequantised = ({ dtype }: ProgramValue, from: StorageForm, shape: Shape): 
 })
 
 /** The step that applies a project's conversion to a form; undefined if the conversion does not accept the form. */
-function converted(value: ProgramValue, from: StorageForm, shape: Shape, { op, scales = {} }: Conversion): Step | undefined {
+function conversionStep(value: ProgramValue, from: StorageForm, shape: Shape, { op, scales = {} }: Conversion): Step | undefined {
   const [[input, takes] = [], [output, gives] = []] = [Object.entries(op.inputs)[0], Object.entries(op.outputs)[0]]
   if (input === undefined || output === undefined || takes === undefined || gives === undefined) return undefined
   const layoutOf = ({ layout }: TensorDecl): string => layout?.name ?? 'row'
@@ -139,7 +141,7 @@ function converted(value: ProgramValue, from: StorageForm, shape: Shape, { op, s
   const attrs = Object.keys(scales)
   return {
     to: { ...from, store: isInt8(gives) ? 'i8' : from.store === 'i8' ? value.dtype : from.store, layout: layoutOf(gives) },
-    cost: isInt8(takes) === isInt8(gives) ? moving : rounding,
+    cost: isInt8(takes) === isInt8(gives) ? moveCost : roundCost,
     graph: graph(op.name, {
       inputs: { x: tensor(printType(from.store), printShape(shape), takes.layout) },
       weights: {},
@@ -159,7 +161,7 @@ function converted(value: ProgramValue, from: StorageForm, shape: Shape, { op, s
  * Cheapest sequence of steps from one of several forms to the wanted one; undefined if no sequence reaches it.
  * @returns the initial form, and the steps in order
  */
-export function wayTo(
+export function cheapestPath(
   value: ProgramValue,
   made: readonly StorageForm[],
   wanted: StorageForm,

@@ -12,7 +12,7 @@ import type { Conversion } from '../lang/conversion.js'
 import { graph as declareGraph } from '../lang/graph.js'
 import { tensor } from '../lang/tensor.js'
 import type { CompiledProgram, CompiledStep, ScaleAttr } from './compiled.js'
-import { placingGraph, type Step, type StepInput, wayTo } from './conversions.js'
+import { cheapestPath, placingGraph, type Step, type StepInput } from './conversions.js'
 import { Forms } from './forms.js'
 import { PlanGraphs } from './plan_graphs.js'
 import type { ModelPlan } from './plans.js'
@@ -205,7 +205,7 @@ class Insertion {
       return this.#inForm(id, wanted, reader)
     }
     const forms = made.map(({ form }) => form)
-    const path = wayTo(value, forms, wanted, this.#program.ragged, this.#conversions)
+    const path = cheapestPath(value, forms, wanted, this.#program.ragged, this.#conversions)
     if (path === undefined) {
       throw usageError(
         'plan.form',

@@ -9,11 +9,11 @@ import type { ValueInfo } from './bind.js'
 import { findLayout, type Layouts, layoutSize } from './layouts.js'
 import type { ProgramMemory, StorageId, StoredValue } from './program_memory.js'
 import type { FlatStep } from './program_steps.js'
-import type { DeviceTensor } from './session.js'
+import type { TensorSlice } from './session.js'
 
 /** Device memory of a state, and the wire whose value it holds after a run; unchanged if `next` is undefined. */
 export interface ProgramState {
-  readonly tensor: DeviceTensor
+  readonly tensor: TensorSlice
   readonly next?: string
 }
 
@@ -55,7 +55,7 @@ export function initialStates(states: ProgramStates, memory: ProgramMemory, layo
 }
 
 /** True if two slices share a byte. */
-export const overlap = (a: DeviceTensor['slice'], b: DeviceTensor['slice']): boolean =>
+export const overlap = (a: TensorSlice['slice'], b: TensorSlice['slice']): boolean =>
   a.buffer === b.buffer && a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes
 
 /** Flattened program, as input of `carryStates`. */

@@ -14,7 +14,7 @@ import type { GraphApplication } from './application.js'
 import type { StateDecl } from './states.js'
 
 /** Magnitude that quantises to 127, by the application and the site that calibration recorded; undefined if unknown. */
-export type Amax = (at: string, site: string) => number | undefined
+export type AmaxLookup = (at: string, site: string) => number | undefined
 
 /** Input of `buildProgram`, without sizes and types. */
 export interface WiredProgram {
@@ -25,7 +25,7 @@ export interface WiredProgram {
 }
 
 export interface WiringOptions {
-  readonly amax?: Amax | undefined
+  readonly amax?: AmaxLookup | undefined
   /** Names of the session's tensors, by the program's names of weights; the same names where undefined. */
   readonly tensors?: Readonly<Record<string, string>>
 }
@@ -50,7 +50,7 @@ export function wireProgram(
 }
 
 /** 127 / amax or amax / 127 in float32, both 0 for an amax of 0. */
-function scaleOf(plan: string, { at, site, as }: ScaleAttr, amax: Amax): number {
+function scaleOf(plan: string, { at, site, as }: ScaleAttr, amax: AmaxLookup): number {
   const value = amax(at, site)
   if (value !== undefined && Number.isFinite(value) && value >= 0) return as === 'step' ? stepOf(value) : stepsPerUnit(value)
   const found = value === undefined ? 'got none' : `got ${value}`

@@ -13,7 +13,7 @@ import { piecesOf, type Weight, weightBytes } from './weight.js'
 export type { WeightTensor } from './weight.js'
 
 /** A tensor in device memory; row-major unless a layout is named. */
-export interface DeviceTensor {
+export interface TensorSlice {
   readonly dtype: DType
   readonly shape: readonly number[]
   readonly layout?: string
@@ -32,7 +32,7 @@ export interface SessionConfig {
 }
 
 export interface Session extends Omit<Required<SessionConfig>, 'weights'> {
-  readonly weights: ReadonlyMap<string, DeviceTensor>
+  readonly weights: ReadonlyMap<string, TensorSlice>
   /** Device memory the weights take. */
   readonly weightBytes: number
   /** Tuned algorithms of the device's matmul library. */
@@ -66,7 +66,7 @@ export async function openSession(config: SessionConfig, signal?: AbortSignal): 
     return offset
   })
   const buffer = config.device.allocate(Math.max(bytes, arenaAlignment))
-  const weights = new Map<string, DeviceTensor>()
+  const weights = new Map<string, TensorSlice>()
   const upload = uploadTo(buffer)
   try {
     for (const [i, [name, weight]] of tensors.entries()) {

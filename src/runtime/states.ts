@@ -10,7 +10,7 @@ import type { NativeBuffer, NativeDevice, NativeSlice } from './native.js'
 import { arenaAlignment } from './planner.js'
 import { unwritten } from './poison.js'
 import { describeValue, valueBytes } from './program_states.js'
-import type { DeviceTensor } from './session.js'
+import type { TensorSlice } from './session.js'
 
 export interface StateDecl<D extends DType = DType> {
   readonly dtype: D
@@ -31,7 +31,7 @@ export interface StatesConfig {
 
 export interface States<S extends Decls = Decls> {
   /** Tensors to pass to programs: `states: { step: { tensor: states.tensors.step, next: 'step.1' } }`. */
-  readonly tensors: { readonly [K in keyof S]: DeviceTensor }
+  readonly tensors: { readonly [K in keyof S]: TensorSlice }
   /** Device memory of all of them. */
   readonly bytes: number
   /**
@@ -75,7 +75,7 @@ export async function openStates<const S extends Decls>({ device, layouts }: Sta
       { ...form, slice: { buffer, offset, bytes: size } },
     ]),
   )
-  const tensorOf = (name: string): DeviceTensor => {
+  const tensorOf = (name: string): TensorSlice => {
     const tensor = Object.hasOwn(tensors, name) ? tensors[name] : undefined
     if (tensor === undefined)
       throw usageError('states.name', `there is no state ${name}`, {
@@ -110,7 +110,7 @@ interface Piece {
   readonly data: Uint8Array
 }
 
-function pieceOf(name: string, { dtype, shape, layout = 'row', slice }: DeviceTensor, values: HostArrays[DType]): Piece {
+function pieceOf(name: string, { dtype, shape, layout = 'row', slice }: TensorSlice, values: HostArrays[DType]): Piece {
   const data = encode(dtype, values)
   if (data.byteLength !== slice.bytes) {
     const wanted = `${describeValue({ dtype, shape, layout })}, ${slice.bytes} bytes`

@@ -1,6 +1,6 @@
 /** Masks separated from scores: the remaining score hides the same keys, and bounds of keys skip whole tiles. */
 import { describe, expect, it } from 'vitest'
-import { hidden } from '../../src/fuse/attention/exponent.js'
+import { withMasksInfinite } from '../../src/fuse/attention/exponent.js'
 import { type Masked, rangeOf, takeMasks } from '../../src/fuse/attention/masks.js'
 import { hiddenBelow } from '../../src/ir/attention_reference.js'
 import { call, f32, i32, index, local } from '../../src/ir/build.js'
@@ -89,10 +89,10 @@ describe('a mask', () => {
 describe('conditions that hide a key', () => {
   it('is -Infinity, however low the number was that an author wrote, and no other number is', () => {
     const kept = call('add', call('mul', raw, f32(-3)), f32(0.5))
-    expect(printExpr(hidden(kept))).toBe(printExpr(kept))
-    expect(printExpr(hidden(hide(past)))).toBe(printExpr(call('select', past, f32(Number.NEGATIVE_INFINITY), raw)))
+    expect(printExpr(withMasksInfinite(kept))).toBe(printExpr(kept))
+    expect(printExpr(withMasksInfinite(hide(past)))).toBe(printExpr(call('select', past, f32(Number.NEGATIVE_INFINITY), raw)))
     // An integer as low is a position.
     const place = call('select', past, i32(-2_000_000_000), i)
-    expect(printExpr(hidden(place))).toBe(printExpr(place))
+    expect(printExpr(withMasksInfinite(place))).toBe(printExpr(place))
   })
 })

@@ -26,7 +26,7 @@ export function elementOfHeads(group: AttentionGroup, members: readonly Member[]
   const [heads, headDim] = seen.slice(-2)
   if (printShape(shape.slice(-1)) === printShape(seen.slice(-1))) {
     const piece = elementOf(group, members, made, { shape: seen, axes })
-    return slots.declare(piece, piece.value, undefined)
+    return slots.inKernelNames(piece, piece.value, undefined)
   }
   const last = members.at(-1)?.node.name ?? ''
   // The view splits the last axis and no other.
@@ -40,7 +40,7 @@ export function elementOfHeads(group: AttentionGroup, members: readonly Member[]
   const piece = splitColumns(whole, [heads, headDim], () =>
     illegal(group.name, last, group.scores.name, 'a row of heads is read at a computed position'),
   )
-  return slots.declare(piece, piece.value, undefined)
+  return slots.inKernelNames(piece, piece.value, undefined)
 }
 
 /** Index of a column in a row of all heads. */

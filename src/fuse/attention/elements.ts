@@ -21,7 +21,7 @@ import type { Surroundings } from './parts.js'
 import type { Roles } from './roles.js'
 import { type RoleAxes, seenAxes } from './seen_axes.js'
 import type { AttentionSlots, Piece } from './slots.js'
-import { Written } from './written.js'
+import { Inliner } from './written.js'
 
 /** An attention group while it is derived. `scores` and `context` are its two matmuls; `slots` grow with each derived part. */
 export interface AttentionGroup {
@@ -85,17 +85,17 @@ function alonePart(member: Member): Member | undefined {
 
 /** Statement that stores one element of a kernel, with reductions as loops in its expression. Undefined for a kernel with any other construct. */
 function asElement(kernel: Kernel): StmtOf<'storeRow'> | undefined {
-  const written = new Written()
+  const written = new Inliner()
   for (const stmt of kernel.body) {
-    if (stmt.kind === 'let') written.scalar(stmt.name, written.out(stmt.value))
-    else if (stmt.kind === 'row') written.row(stmt)
+    if (stmt.kind === 'let') written.define(stmt.name, written.inline(stmt.value))
+    else if (stmt.kind === 'row') written.defineRow(stmt)
     else if (stmt.kind === 'reduce') {
       const { type, monoid, length, index: at } = stmt
       // The index is renamed, since the stored row may use the same name.
-      written.scalar(stmt.name, renameLoops({ kind: 'fold', type, monoid, length, index: at, value: written.out(stmt.value) }))
+      written.define(stmt.name, renameLoops({ kind: 'fold', type, monoid, length, index: at, value: written.inline(stmt.value) }))
     } else if (stmt.kind === 'storeRow' && stmt.when === undefined) {
       if (stmt !== kernel.body.at(-1)) return undefined
-      return { ...stmt, value: written.out(stmt.value) }
+      return { ...stmt, value: written.inline(stmt.value) }
     } else return undefined
   }
   return undefined

@@ -73,8 +73,8 @@ function peel(expr: Expr, loop: string, shifts: Expr[]): Expr {
   }
   if (expr.kind === 'call' && expr.fn === 'select' && a !== undefined && b !== undefined && c !== undefined) {
     // A hidden key stays hidden after any subtraction.
-    if (isHidden(c)) return call('select', a, peel(b, loop, shifts), c)
-    return isHidden(b) ? call('select', a, b, peel(c, loop, shifts)) : expr
+    if (isMasked(c)) return call('select', a, peel(b, loop, shifts), c)
+    return isMasked(b) ? call('select', a, b, peel(c, loop, shifts)) : expr
   }
   if (expr.kind !== 'call' || (expr.fn !== 'sub' && expr.fn !== 'add') || a === undefined || b === undefined) return expr
   const isShift = (term: Expr): boolean => !dependsOn(term, loop) && hasLocal(term)
@@ -93,11 +93,11 @@ function peel(expr: Expr, loop: string, shifts: Expr[]): Expr {
   return left === a && right === b ? expr : call(expr.fn, left, right)
 }
 
-const isHidden = (expr: Expr): boolean =>
+const isMasked = (expr: Expr): boolean =>
   expr.kind === 'const' && expr.type === 'f32' && Number(expr.value) === Number.NEGATIVE_INFINITY
 
 /** Unifies the constants of masks: the score of a hidden key becomes -Infinity. */
-export const hidden = (expr: Expr): Expr =>
+export const withMasksInfinite = (expr: Expr): Expr =>
   rewrite(expr, (node) =>
     node.kind === 'const' && node.type === 'f32' && Number(node.value) <= hiddenBelow ? negativeInfinity : node,
   )

@@ -39,9 +39,9 @@ export function deriveAttentionGroup(
   members: readonly Member[],
   layouts: LayoutsByName,
 ): Derived<AttentionKernel | DecodeAttentionKernel> {
-  const { scores, context, weights } = pair
+  const { scores, context, weightsSide } = pair
   const around = new Surroundings(graph, members)
-  const isPlain = around.before(context[weights]).every(({ kernel }) => isElementwise(kernel))
+  const isPlain = around.before(context[weightsSide]).every(({ kernel }) => isElementwise(kernel))
   const derive = (how: typeof deriveAttention | typeof deriveDecodeAttention) => {
     const slots = new AttentionSlots(graph)
     const roles = named(name, pair, isPlain, () => rolesOf(graph, pair, (extent) => dim(slots.dim(extent))))
@@ -53,9 +53,9 @@ export function deriveAttentionGroup(
   const sequence = derive(deriveAttention)
   const { queries, keys } = sequence.roles
   const isSequence = queries !== undefined && sameExtent(queries, keys)
-  const few = isSequence ? [] : [derive(deriveDecodeAttention)]
-  const isTiled = isSequence || fillsTile(graph, queries) || attendsFurther(sequence.scored) === true
-  const loops = isTiled ? [sequence, ...few] : [...few, sequence]
+  const decode = isSequence ? [] : [derive(deriveDecodeAttention)]
+  const isTiled = isSequence || fillsTile(graph, queries) || upperBoundVaries(sequence.scored) === true
+  const loops = isTiled ? [sequence, ...decode] : [...decode, sequence]
   const reasons: HeddleError[] = []
   for (const { run } of loops) {
     try {
@@ -65,8 +65,8 @@ export function deriveAttentionGroup(
       reasons.push(error)
     }
   }
-  const isAttention = !isPlain || attendsFurther(sequence.scored) !== undefined
-  throw isAttention ? refusedBy(name, reasons) : illegal(name, scores.name, context.name, noSoftmax)
+  const isAttention = !isPlain || upperBoundVaries(sequence.scored) !== undefined
+  throw isAttention ? refusedBy(name, reasons) : illegal(name, scores.name, context.name, notAttention)
 }
 
 /** Smallest number of rows of a tile of queries. */
@@ -79,7 +79,7 @@ function fillsTile({ typical = {} }: Graph, queries: Extent | undefined): boolea
 }
 
 /** Reason if no op between two matmuls reduces a row: they are not attention, so a reason about attention would mislead. */
-const noSoftmax =
+const notAttention =
   'a kernel holds one matmul, or two with a softmax between them; nothing between these combines elements of a row'
 
 /** Refusal with the reason of each main loop, the likelier loop's first. */
@@ -95,7 +95,7 @@ function refusedBy(name: string, [first, second]: readonly HeddleError[]): Error
  * True if the last key that a query attends to depends on the query. Undefined if the ops between the matmuls are refused.
  * @param scored may refuse the group, as the loops will
  */
-function attendsFurther(scored: () => Pick<Masked, 'upper'>): boolean | undefined {
+function upperBoundVaries(scored: () => Pick<Masked, 'upper'>): boolean | undefined {
   try {
     return scored().upper.some((bound) => freeNames(bound).has('i'))
   } catch (error) {
@@ -108,7 +108,7 @@ function named(name: string, { scores, context }: MatmulPair, isPlain: boolean, 
   try {
     return make()
   } catch (error) {
-    if (error instanceof NoRoles) throw illegal(name, scores.name, context.name, isPlain ? noSoftmax : error.message)
+    if (error instanceof NoRoles) throw illegal(name, scores.name, context.name, isPlain ? notAttention : error.message)
     throw error
   }
 }

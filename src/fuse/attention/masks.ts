@@ -46,7 +46,7 @@ export const rangeOf = ({ lower, upper }: Pick<Masked, 'lower' | 'upper'>, keys:
   upper: upper.length === 0 ? keys : upper.reduce((left, right) => call('minimum', left, right)),
 })
 
-const isLow = (expr: Expr): boolean => expr.kind === 'const' && expr.type === 'f32' && Number(expr.value) <= hiddenBelow
+const isMaskValue = (expr: Expr): boolean => expr.kind === 'const' && expr.type === 'f32' && Number(expr.value) <= hiddenBelow
 const isZero = (expr: Expr): boolean => expr.kind === 'const' && Number(expr.value) === 0
 
 /** The score if all of its conditions hold; adds the conditions to the list. */
@@ -54,14 +54,14 @@ function strip(score: Expr, conditions: Expr[]): Expr {
   if (score.kind !== 'call') return score
   const [a, b, c] = score.args
   if (score.fn === 'select' && a && b && c) {
-    if (isLow(c)) conditions.push(...conjuncts(a, true))
-    else if (isLow(b)) conditions.push(...conjuncts(a, false))
+    if (isMaskValue(c)) conditions.push(...conjuncts(a, true))
+    else if (isMaskValue(b)) conditions.push(...conjuncts(a, false))
     else return score
-    return strip(isLow(c) ? b : c, conditions)
+    return strip(isMaskValue(c) ? b : c, conditions)
   }
   if (score.fn !== 'add' || a === undefined || b === undefined) return score
   // An additive mask: 0 for a key that counts.
-  const [left, right] = [added(a, conditions), added(b, conditions)]
+  const [left, right] = [takeAdditiveMask(a, conditions), takeAdditiveMask(b, conditions)]
   if (left && right) return constant('f32', 0)
   if (left) return strip(b, conditions)
   if (right) return strip(a, conditions)
@@ -70,12 +70,12 @@ function strip(score: Expr, conditions: Expr[]): Expr {
 }
 
 /** True if a term of a sum is `condition ? 0 : low`; adds its condition to the list. */
-function added(term: Expr, conditions: Expr[]): boolean {
+function takeAdditiveMask(term: Expr, conditions: Expr[]): boolean {
   if (term.kind !== 'call' || term.fn !== 'select') return false
   const [a, b, c] = term.args
   if (a === undefined || b === undefined || c === undefined) return false
-  const holds = isZero(b) && isLow(c)
-  if (!holds && !(isLow(b) && isZero(c))) return false
+  const holds = isZero(b) && isMaskValue(c)
+  if (!holds && !(isMaskValue(b) && isZero(c))) return false
   conditions.push(...conjuncts(a, holds))
   return true
 }
@@ -89,7 +89,7 @@ function conjuncts(condition: Expr, wanted: boolean): readonly Expr[] {
     const [a] = args
     if (fn === 'not' && a) return conjuncts(a, !wanted)
     if (fn === (wanted ? 'and' : 'or')) return args.flatMap((each) => conjuncts(each, wanted))
-    const within = wanted ? distance(condition) : undefined
+    const within = wanted ? splitAbsolute(condition) : undefined
     if (within !== undefined) return within.flatMap((each) => conjuncts(each, true))
     const opposite = negated[fn]
     if (!wanted && opposite !== undefined && a?.type === 'i32') return [{ ...condition, fn: opposite }]
@@ -98,7 +98,7 @@ function conjuncts(condition: Expr, wanted: boolean): readonly Expr[] {
 }
 
 /** `|x| < y` as two comparisons without the absolute value. */
-function distance({ fn, args }: ExprOf<'call'>): readonly [Expr, Expr] | undefined {
+function splitAbsolute({ fn, args }: ExprOf<'call'>): readonly [Expr, Expr] | undefined {
   const [near, far] = fn === 'lt' || fn === 'le' ? args : [...args].reverse()
   if (!['lt', 'le', 'gt', 'ge'].includes(fn) || near?.kind !== 'call' || near.fn !== 'abs' || far === undefined) return undefined
   const [x] = near.args
@@ -116,7 +116,7 @@ interface Bound {
 function boundOf(condition: Expr): Bound | undefined {
   if (condition.kind !== 'call') return undefined
   if (condition.fn === 'or') return either(condition)
-  const less = negative(condition)
+  const less = asNegativeForm(condition)
   const key = less?.terms.get(termKey(index('j')))
   if (less === undefined || key === undefined || Math.abs(key.factor) !== 1) return undefined
   const rest = addLinear(less, linearOf(index('j')), -key.factor)
@@ -138,7 +138,7 @@ function either({ args }: ExprOf<'call'>): Bound | undefined {
 const plus = (form: Linear, constant: number): Linear => ({ ...form, constant: form.constant + constant })
 
 /** A linear form that is negative exactly where the comparison of integers holds. */
-function negative({ fn, args: [a, b] }: ExprOf<'call'>): Linear | undefined {
+function asNegativeForm({ fn, args: [a, b] }: ExprOf<'call'>): Linear | undefined {
   if (a?.type !== 'i32' || b?.type !== 'i32') return undefined
   const difference = addLinear(linearOf(a), linearOf(b), -1)
   const opposite = addLinear(linearOf(b), linearOf(a), -1)

@@ -40,8 +40,8 @@ export function operandOf(group: AttentionGroup, { value, axes }: RoleOperand, p
   const piece = elementOf(group, members, around.through(value), { shape, axes, viewed: value })
   const { row, limit } = unguard(piece.value, position)
   return {
-    access: rowOrElement(group, slots.declare(piece, row, undefined), position),
-    limit: limit === undefined ? undefined : slots.declare(piece, limit, undefined),
+    access: rowOrElement(group, slots.inKernelNames(piece, row, undefined), position),
+    limit: limit === undefined ? undefined : slots.inKernelNames(piece, limit, undefined),
     members,
   }
 }

@@ -128,7 +128,7 @@ function laidOut(group: AttentionGroup, members: readonly Member[], value: Value
     )
     const left = [...freeNames(expr)].find((name) => !names.has(name))
     if (left !== undefined) throw refusal(group, members, 'results are stored along an axis that they do not have')
-    return slots.declare({ derived, value: made }, made, product)
+    return slots.inKernelNames({ derived, value: made }, made, product)
   }
   const stored = inRoles(stmt.value)
   if (stored.type !== 'f32') throw refusal(group, members, 'attention stores floats and int8, not other integers')
@@ -165,5 +165,5 @@ function changedBy(group: AttentionGroup, members: readonly Member[], read: Valu
       throw refusal(group, members, 'a stored element may depend only on itself and attributes')
   })
   if (stored.type !== 'f32') throw refusal(group, members, 'attention stores floats and int8, not other integers')
-  return slots.declare({ derived, value: stored }, stored, undefined)
+  return slots.inKernelNames({ derived, value: stored }, stored, undefined)
 }

@@ -51,10 +51,10 @@ export function pastOf(group: AttentionGroup, { value: id, axes }: RoleOperand, 
   function madeBy(): Expr {
     const { shape } = valueAt(graph.values, id)
     const piece = elementOf(group, members, around.through(id), { shape, axes })
-    return slots.declare(piece, piece.value, undefined)
+    return slots.inKernelNames(piece, piece.value, undefined)
   }
   const written = placed(whole)
-  const { row, scale } = inSteps(written?.kept ?? whole)
+  const { row, scale } = splitScale(written?.kept ?? whole)
   if (row.kind !== 'load')
     throw refuse(
       'decode attention reads cached rows as they are stored, or times one scale per row of a head; it cannot compute them',
@@ -93,7 +93,7 @@ function notInRows(id: ValueId, axes: readonly Expr[], { name, subscripts, a }: 
 }
 
 /** Splits an element of a row into the loaded value and a factor that is uniform over the row. */
-function inSteps(element: Expr): { readonly row: Expr; readonly scale: Expr | undefined } {
+function splitScale(element: Expr): { readonly row: Expr; readonly scale: Expr | undefined } {
   const factors: Expr[] = []
   const take = (expr: Expr): void => {
     if (expr.kind === 'call' && expr.fn === 'mul') expr.args.forEach(take)
@@ -162,7 +162,7 @@ function stepOf(
     throw illegal(name, first, product.name, 'expected an op that updates the cache in place with the step')
   const { shape } = valueAt(graph.values, cached)
   const piece = elementOf(group, around.before(cached), cached, { shape, axes: row.indices })
-  const own = placed(slots.declare(piece, piece.value, undefined))
+  const own = placed(slots.inKernelNames(piece, piece.value, undefined))
   const isSame =
     own !== undefined &&
     equalExprs(own.place, place) &&

@@ -16,7 +16,7 @@ export interface MatmulPair {
   readonly scores: Matmul
   readonly context: Matmul
   /** The operand of `context` that is computed from `scores`. */
-  readonly weights: 'a' | 'b'
+  readonly weightsSide: 'a' | 'b'
 }
 
 /** An operand of a matmul with the role of each axis, an expression of `b`, `h`, `i`, `j` and `c`. */
@@ -30,7 +30,7 @@ export interface Roles {
   readonly key: RoleOperand
   readonly value: RoleOperand
   /** The weights, as the second matmul reads them. */
-  readonly weights: RoleOperand
+  readonly probabilities: RoleOperand
   /** Roles of the axes of the scores and of the result. */
   readonly scores: readonly Expr[]
   readonly result: readonly Expr[]
@@ -65,9 +65,9 @@ interface AxisRoles {
 }
 
 /** @throws NoRoles */
-function axesOf({ scores, context, weights }: MatmulPair): AxisRoles {
-  const values = weights === 'a' ? 'b' : 'a'
-  const places = context.subscripts[weights]
+function axesOf({ scores, context, weightsSide }: MatmulPair): AxisRoles {
+  const values = weightsSide === 'a' ? 'b' : 'a'
+  const places = context.subscripts[weightsSide]
   const { out } = scores.subscripts
   if (places.length !== out.length)
     throw new NoRoles(`scores have axes "${out.join(' ')}", and the second matmul reads them as "${places.join(' ')}"`)
@@ -125,7 +125,7 @@ function operandExtents({ values }: Graph, { a, b, subscripts }: Matmul): (axis:
  * @throws NoRoles
  */
 export function rolesOf(graph: Graph, pair: MatmulPair, extentOf: (extent: Extent) => Expr): Roles {
-  const { scores, context, weights } = pair
+  const { scores, context, weightsSide } = pair
   const { query, key, values, scored, j, k, c, i, rest } = axesOf(pair)
   const extent = operandExtents(graph, scores)
   const [batch, ...heads] = rest
@@ -146,7 +146,7 @@ export function rolesOf(graph: Graph, pair: MatmulPair, extentOf: (extent: Exten
     query: { value: scores[query], axes: scores.subscripts[query].map(roleOf) },
     key: { value: scores[key], axes: scores.subscripts[key].map(roleOf) },
     value: { value: context[values], axes: context.subscripts[values].map(second) },
-    weights: { value: context[weights], axes: context.subscripts[weights].map(second) },
+    probabilities: { value: context[weightsSide], axes: context.subscripts[weightsSide].map(second) },
     scores: scores.subscripts.out.map(roleOf),
     result: context.subscripts.out.map(second),
     batch: batch === undefined ? [] : [extent(batch)],

@@ -26,11 +26,11 @@ export interface AttentionScore extends Masked {
 /** @throws usage `plan.illegal` naming two nodes where the ops between the matmuls are not a softmax, or a score depends on other pairs */
 export function scoreOf(group: AttentionGroup): AttentionScore {
   const { graph, name, scores, context, layouts, around, slots, roles } = group
-  const members = around.before(roles.weights.value)
+  const members = around.before(roles.probabilities.value)
   const [first] = members
   const last = members.at(-1)
-  if (first === undefined || last === undefined) throw illegal(name, scores.name, context.name, noSoftmax)
-  const made = around.through(roles.weights.value)
+  if (first === undefined || last === undefined) throw illegal(name, scores.name, context.name, noMembersBetween)
+  const made = around.through(roles.probabilities.value)
   const derived = deriveKernel(graph, name, members, innerViews(graph, members), new Set([made]), layouts)
   const refuse = (reason: string) => illegal(name, scores.name, last.node.name, reason)
   const product = derived.inputs.find(({ value }) => around.through(value) === around.through(scores.out))?.param
@@ -57,7 +57,7 @@ export function scoreOf(group: AttentionGroup): AttentionScore {
         )
       throw refuse('a score depends on another pair of query and key')
     })
-    return slots.declare({ derived, value: replaced }, substitute(renameLoops(replaced), renamed), product)
+    return slots.inKernelNames({ derived, value: replaced }, substitute(renameLoops(replaced), renamed), product)
   }
   const denominator = inRoles(softmax.denominator)
   if (freeNames(denominator).has('raw') || freeNames(denominator).has('j'))
@@ -76,7 +76,7 @@ function isTransposed(score: Expr, product: string, places: readonly Expr[]): bo
   return transposed
 }
 
-const noSoftmax = 'there is no softmax between the two matmuls'
+const noMembersBetween = 'there is no softmax between the two matmuls'
 
 function softmaxIn(kernel: Parameters<typeof softmaxOf>[0], refuse: (reason: string) => Error): Softmax {
   try {

@@ -63,7 +63,7 @@ export class AttentionSlots {
   }
 
   /** An expression with attributes for the dimensions that no tensor has. Called after all tensors are declared. */
-  settled(expr: Expr): Expr {
+  withAttributes(expr: Expr): Expr {
     return rewrite(expr, (node) => {
       const extent = node.kind === 'dim' ? this.#extents.get(node.name) : undefined
       return extent === undefined ? node : this.extent(extent)
@@ -71,9 +71,9 @@ export class AttentionSlots {
   }
 
   /** The same for the address of a row, and for its element. */
-  settledRow<R extends RowOperand>(row: R): R {
-    const indices = row.indices.map((each) => this.settled(each))
-    return { ...row, indices, ...(row.element === undefined ? {} : { element: this.settled(row.element) }) }
+  rowWithAttributes<R extends RowOperand>(row: R): R {
+    const indices = row.indices.map((each) => this.withAttributes(each))
+    return { ...row, indices, ...(row.element === undefined ? {} : { element: this.withAttributes(row.element) }) }
   }
 
   /** An attribute for a dimension of the graph that no tensor of the kernel has. */
@@ -121,7 +121,7 @@ export class AttentionSlots {
   }
 
   /** An expression of a piece in the kernel's own names. `except` is the tensor that stands for the matmul. */
-  declare({ derived }: Piece, expr: Expr, except: string | undefined): Expr {
+  inKernelNames({ derived }: Piece, expr: Expr, except: string | undefined): Expr {
     const { kernel, inputs, outputs } = derived
     const bindings = [...inputs, ...outputs]
     const extents = new Map(

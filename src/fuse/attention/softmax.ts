@@ -11,8 +11,8 @@ import { isSameForm } from '../../ir/canonical.js'
 import type { Expr } from '../../ir/expr.js'
 import type { Kernel, StmtOf } from '../../ir/kernel.js'
 import { freeNames, rewrite, substitute } from '../../ir/walk.js'
-import { dependsOn, exponentIn, hasLocal, hidden, maskedFactor, shiftedScore } from './exponent.js'
-import { Written } from './written.js'
+import { dependsOn, exponentIn, hasLocal, maskedFactor, shiftedScore, withMasksInfinite } from './exponent.js'
+import { Inliner } from './written.js'
 
 export interface Softmax {
   /** Score as an expression of the row's indices and of the index `loop`, with loads of the matmul. */
@@ -56,22 +56,22 @@ function writtenOut(
   kernel: Kernel,
   store: StmtOf<'storeRow'>,
 ): { readonly reductions: readonly Reduction[]; readonly weight: Expr } {
-  const written = new Written()
+  const written = new Inliner()
   const reductions: Reduction[] = []
   for (const stmt of kernel.body) {
     switch (stmt.kind) {
       case 'let':
-        written.scalar(stmt.name, written.out(stmt.value))
+        written.define(stmt.name, written.inline(stmt.value))
         break
       case 'row':
-        written.row(stmt)
+        written.defineRow(stmt)
         break
       case 'reduce': {
         if (!isSameForm(stmt.length, store.length)) throw new NoSoftmax('it reduces another axis than the keys')
-        const value = written.out(substitute(stmt.value, new Map([[stmt.index, index(store.index)]])))
+        const value = written.inline(substitute(stmt.value, new Map([[stmt.index, index(store.index)]])))
         // Parentheses make the name unique: a body may call anything `top`.
         const name = `(${stmt.name})`
-        written.scalar(stmt.name, { kind: 'local', type: stmt.type, name })
+        written.define(stmt.name, { kind: 'local', type: stmt.type, name })
         reductions.push({ name, monoid: stmt.monoid, value })
         break
       }
@@ -84,7 +84,7 @@ function writtenOut(
         throw new NoSoftmax(`a ${stmt.kind} over a row of scores cannot be computed tile by tile`)
     }
   }
-  return { reductions, weight: written.out(store.value) }
+  return { reductions, weight: written.inline(store.value) }
 }
 
 /** The weight as `exp(exponent) / over`, where only the exponent depends on the key. */
@@ -140,7 +140,7 @@ function denominatorOf(
   for (const { name, monoid, value } of reductions) {
     if (monoid === 'max') {
       // The maximum of another value is only allowed as a shift that cancels.
-      if (isSameForm(hidden(value), hidden(score))) values.set(name, top)
+      if (isSameForm(withMasksInfinite(value), withMasksInfinite(score))) values.set(name, top)
       else others.set(name, 'the maximum is not that of the exponentiated scores, and the weights do not cancel it')
       continue
     }

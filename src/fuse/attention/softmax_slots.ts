@@ -9,9 +9,9 @@ import type { AttentionSlots } from './slots.js'
 export function softmaxSlots(slots: AttentionSlots, scored: AttentionScore, keys: Expr, stored: Expr): SoftmaxSlots {
   const { lower, upper } = rangeOf(scored, keys)
   return {
-    score: slots.settled(scored.score),
-    range: { lower: slots.settled(lower), upper: slots.settled(upper) },
-    denominator: slots.settled(scored.denominator),
-    stored: slots.settled(stored),
+    score: slots.withAttributes(scored.score),
+    range: { lower: slots.withAttributes(lower), upper: slots.withAttributes(upper) },
+    denominator: slots.withAttributes(scored.denominator),
+    stored: slots.withAttributes(stored),
   }
 }

@@ -6,21 +6,21 @@ import type { Expr } from '../../ir/expr.js'
 import type { StmtOf } from '../../ir/kernel.js'
 import { rewrite, substitute } from '../../ir/walk.js'
 
-export class Written {
+export class Inliner {
   readonly #rows = new Map<string, { readonly index: string; readonly value: Expr }>()
   readonly #scalars = new Map<string, Expr>()
 
   /** Defines a name for later expressions. */
-  scalar(name: string, value: Expr): void {
+  define(name: string, value: Expr): void {
     this.#scalars.set(name, value)
   }
 
-  row({ name, index, value }: StmtOf<'row'>): void {
-    this.#rows.set(name, { index, value: this.out(value) })
+  defineRow({ name, index, value }: StmtOf<'row'>): void {
+    this.#rows.set(name, { index, value: this.inline(value) })
   }
 
   /** An expression of the body with all names defined so far inlined. */
-  out(expr: Expr): Expr {
+  inline(expr: Expr): Expr {
     return rewrite(substitute(expr, this.#scalars), (node) => {
       if (node.kind !== 'element') return node
       const row = this.#rows.get(node.row)

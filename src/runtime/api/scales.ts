@@ -3,7 +3,7 @@
  * needs, so that the same scales serve every plan.
  */
 import { getOwn } from '../../ir/get_own.js'
-import type { Amax } from '../program_wiring.js'
+import type { AmaxLookup } from '../program_wiring.js'
 import type { Declared } from './declared.js'
 import { recordOf, refuse } from './load_checks.js'
 import { listed } from './names.js'
@@ -13,7 +13,7 @@ import { typeName } from './tensor.js'
 export type Scales = Readonly<Record<string, number>> | Readonly<Record<string, Readonly<Record<string, number>>>>
 
 /** Returns the lookup of scales. @throws usage `load.scales` if the option is not a record; the lookup throws it for an invalid or missing scale */
-export function scalesOf(declared: Declared, plan: string, given: unknown): Amax {
+export function scalesOf(declared: Declared, plan: string, given: unknown): AmaxLookup {
   const { name, kind } = declared
   const all = recordOf(declared, 'scales', given)
   const known = kind === 'graph' ? { [name]: all } : all
