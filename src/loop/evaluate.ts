@@ -1,5 +1,5 @@
 /**
- * Evaluator of the loop IR: runs the loops of one row with a team of lanes in lockstep, in double precision. Each lane has registers of its own, and
+ * Evaluator of the loop IR: runs the loops of a kernel, share by share, each with a team of lanes in lockstep, in double precision. Each lane has registers of its own, and
  * reads only what it has computed, or what the lanes have combined or published. Passes are checked by running small sizes before and after them.
  */
 import type { Value } from '../ir/constructs/construct.js'
@@ -8,18 +8,11 @@ import type { Expr } from '../ir/expr.js'
 import { firstOf, placeOf } from './chunk_values.js'
 import { combineAccumulator } from './evaluate_combine.js'
 import { exchangeParts, runDivided } from './evaluate_divided.js'
-import { type Lane, newRegisters, type Row } from './evaluate_lane.js'
+import { enterElement, type Lane, newRegisters, type Row, type Team } from './evaluate_lane.js'
 import { collectSearch, finishSearch } from './evaluate_search.js'
-import { type Copy, type LaneLoop, type Loop, type VectorLoop, wholeFlag } from './ir.js'
-
-/** A team: its lanes, the chunks that each keeps in registers, and the elements of a chunk. */
-export interface Team {
-  readonly lanes: number
-  /** Threads that share a chunk of columns. */
-  readonly slots?: number
-  readonly chunks: number
-  readonly vec: number
-}
+import { chunksOfTile, enterChunk, fillTile, newTile, type TileMemory } from './evaluate_tiles.js'
+import { eachShare, liesInPiece, narrow } from './evaluate_work.js'
+import { type Copy, type LaneLoop, type Loop, type TileLoop, type VectorLoop, wholeFlag } from './ir.js'
 
 interface Run {
   readonly team: Team
@@ -29,26 +22,20 @@ interface Run {
   readonly whole: boolean
   /** Rows in shared memory that are not published yet. */
   readonly pending: Map<string, Value[]>
+  /** Tiles in shared memory. */
+  readonly tiles: Map<string, TileMemory>
 }
 
 /** @throws internal errors for elements that are missing, computed twice, or stored by a lane that has not computed them */
-export function evaluateLoops(loops: readonly Loop[], row: Row, team: Team): void {
-  const all = Array.from({ length: team.lanes * (team.slots ?? 1) }, (_, id): Lane => {
-    const rows = new Map<string, Value[]>()
-    const env = {
-      dims: row.dims,
-      attrs: row.attrs,
-      values: new Map<string, Value>(Object.entries(row.point)),
-      rows,
-      tensors: row.tensors,
-    }
-    return { id, env, rows, collected: new Map(), first: 0, valid: 0, at: 0, order: 0 }
-  })
-  runAll(loops, all, { team, row, all, whole: false, pending: new Map() })
-}
+export const evaluateLoops = (loops: readonly Loop[], row: Row, team: Team): void =>
+  runAll(loops, [], { team, row, all: [], whole: false, pending: new Map(), tiles: new Map() })
 
 function runAll(loops: readonly Loop[], lanes: readonly Lane[], run: Run): void {
-  for (const loop of loops) runNode(loop, lanes, run)
+  for (const loop of loops) {
+    const left = lanes.filter(({ done }) => !done)
+    if (left.length === 0 && lanes.length > 0) return
+    runNode(loop, left, run)
+  }
 }
 
 const value = (e: Expr, lane: Lane): Value => evaluateExpr(e, lane.env)
@@ -59,7 +46,25 @@ type Runs<K extends Loop['kind']> = {
 }
 
 /** Nodes that lanes run together. */
-const shared: Runs<'version' | 'for' | 'exists' | 'barrier' | 'combine' | 'exchange' | 'search' | 'call'> = {
+const shared: Runs<
+  'work' | 'piece' | 'tile' | 'fillTile' | 'version' | 'for' | 'exists' | 'barrier' | 'combine' | 'exchange' | 'search' | 'call'
+> = {
+  work(loop, _, run) {
+    eachShare(loop, run.row, run.team, (all, team) =>
+      runAll(loop.body, all, { ...run, team, all, pending: new Map(), tiles: new Map() }),
+    )
+  },
+  piece(loop, lanes, run) {
+    const inside = lanes.filter((lane) => liesInPiece(loop, lane, run.team))
+    runAll(loop.body, inside, run)
+    for (const lane of inside) lane.done = true
+  },
+  tile(loop, _, run) {
+    run.tiles.set(loop.name, newTile(loop, run.team))
+  },
+  fillTile(loop, [lane], run) {
+    if (lane !== undefined) fillTile(loop, lane, known(run.tiles.get(loop.tile), loop.tile))
+  },
   version(loop, lanes, run) {
     if (!loop.stated.every((length) => isWhole(length, run)))
       throw new Error('internal: a length is not the multiple that is stated')
@@ -72,6 +77,7 @@ const shared: Runs<'version' | 'for' | 'exists' | 'barrier' | 'combine' | 'excha
       const team = { ...run.team, vec: loop.step === 'chunk' ? run.team.vec : 1 }
       runDivided(loop, lanes, team.lanes, team.vec, (of) => runAll(loop.body, of, { ...run, team }))
     } else if (loop.owner === 'lane') runLanes(loop, lanes, run)
+    else if (loop.owner === 'block') runTile(loop, lanes, run)
     else runElements(loop, lanes, run)
   },
   exists(loop, lanes, run) {
@@ -79,7 +85,7 @@ const shared: Runs<'version' | 'for' | 'exists' | 'barrier' | 'combine' | 'excha
   },
   barrier(loop, lanes, run) {
     together(lanes, run)
-    for (const name of loop.publishes) publish(name, run.pending.get(name) ?? [], run)
+    if (loop.scope !== 'block') for (const name of loop.publishes) publish(name, run.pending.get(name) ?? [], run)
   },
   combine(loop, lanes, run) {
     if (loop.across === 'vector') return
@@ -113,6 +119,9 @@ const leaves: {
   offset(loop, lane) {
     value(loop.value, lane)
   },
+  narrow({ interval }, lane) {
+    narrow(interval, lane)
+  },
   buffer(loop, { rows }) {
     rows.set(loop.name, newRegisters())
   },
@@ -143,7 +152,7 @@ const leaves: {
   storeChunk({ access, buffer, when }, lane, run) {
     if (!holds(when, lane)) return
     forChunk(lane, access.whole, run, (at) => {
-      lane.env.values.set(access.index, at)
+      enterElement(access.index, at, lane)
       const indices = access.indices.map((e) => number(e, lane))
       run.row.store(access.tensor, indices, registers(buffer, lane)[at] ?? Number.NaN)
     })
@@ -190,10 +199,28 @@ function runElements({ index, body }: VectorLoop, lanes: readonly Lane[], run: R
   }
 }
 
+/** Runs the chunks of a tile that threads of a block share. */
+function runTile(loop: TileLoop, lanes: readonly Lane[], run: Run): void {
+  const chunks = chunksOfTile(run.team)
+  for (let first = 0; first < chunks; first += lanes.length) {
+    const present = lanes.filter((lane, i) => {
+      const at = first + i
+      return at < chunks && enterChunk(loop, at, lane, run)
+    })
+    runAll(loop.body, present, { ...run, all: present })
+  }
+}
+
 /** Runs the chunks, or the elements, that lanes share. */
 function runLanes(loop: LaneLoop, lanes: readonly Lane[], run: Run): void {
   const [some] = lanes
   if (some === undefined) return
+  if (loop.walk === 'single' || loop.walk === 'columns') {
+    // The share of the work is a chunk per lane.
+    for (const lane of lanes) lane.env.values.set(firstOf(loop.index), lane.first)
+    runAll(loop.body, loop.together ? lanes : lanes.filter(({ valid }) => valid > 0), run)
+    return
+  }
   const length = number(loop.length, some)
   const { vec } = loop.step === 'chunk' ? run.team : { vec: 1 }
   const { lanes: width } = run.team
@@ -266,7 +293,7 @@ function copy({ row, load, access, guard, shape, prefetched, length }: Copy, lan
   const own = Array.from({ length: chunks }, (_, chunk) => (chunk * lanes + lane.id) * vec)
   for (const first of shape === 'chunk' ? [lane.first] : own.filter((place) => place < extent)) {
     forChunk({ first, valid: extent - first }, access.whole, run, (at) => {
-      lane.env.values.set(access.index, at)
+      enterElement(access.index, at, lane)
       values[at] = value(load, lane)
     })
   }

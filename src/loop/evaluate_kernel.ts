@@ -1,10 +1,10 @@
-/** Evaluation of a kernel by the loops of its rows, for comparison with the evaluation of its body (src/ir/evaluate.ts). */
-import { forEachPoint, type HostTensor, position } from '../ir/evaluate.js'
+/** Evaluation of a kernel by its loops, for comparison with the evaluation of its body (src/ir/evaluate.ts). */
+import { type HostTensor, position } from '../ir/evaluate.js'
 import { known, type Numbers } from '../ir/evaluate_expr.js'
-import { countOf } from '../ir/row_axis.js'
 import { storedNumber } from '../ir/store.js'
 import type { MappedKernel } from '../schedule/mapped.js'
-import { evaluateLoops, type Team } from './evaluate.js'
+import { evaluateLoops } from './evaluate.js'
+import type { Team } from './evaluate_lane.js'
 import type { Loop } from './ir.js'
 
 /** Inputs of an evaluation. Dimensions have values; attributes default to the kernel's. */
@@ -15,37 +15,33 @@ export interface Case {
 }
 
 /**
- * Outputs of a kernel, in double precision. Elements that no row stores are NaN.
+ * Outputs of a kernel, in double precision. Elements that nobody stores are NaN, or those of the tensor that an output updates.
  * @throws internal errors of the loops; internal error if an element is stored twice
  */
 export function evaluateByLoops(
-  { instance: { kernel }, axes }: Pick<MappedKernel, 'instance' | 'axes'>,
+  { instance: { kernel } }: Pick<MappedKernel, 'instance'>,
   loops: readonly Loop[],
   { tensors, dims, attrs }: Case,
   team: Team,
 ): Readonly<Record<string, HostTensor>> {
   const size = (dim: string): number => known(dims[dim], 'dimension', dim)
   const outputs = new Map(
-    kernel.tensors.flatMap(({ name, access, dims: of, dtype }) => {
+    kernel.tensors.flatMap(({ name, access, dims: of, dtype, updates }) => {
+      if (access !== 'out') return []
       const shape = of.map(size)
       const data = new Float64Array(shape.reduce((a, b) => a * b, 1)).fill(Number.NaN)
-      return access === 'out' ? [[name, { data, shape, dtype, stored: new Set<number>() }] as const] : []
+      if (updates !== undefined) data.set(known(tensors[updates], 'tensor', updates).data)
+      return [[name, { data, shape, dtype, stored: new Set<number>() }] as const]
     }),
   )
   const defaults = Object.fromEntries(kernel.attrs.map((attr) => [attr.name, attr.default]))
-  forEachPoint(
-    axes.map((axis) => countOf(axis, size)),
-    (at) => {
-      const point = Object.fromEntries(axes.map(({ index }, i) => [index, at[i] ?? 0]))
-      const store = (tensor: string, indices: readonly number[], value: number | boolean): void => {
-        const { data, shape, dtype, stored } = known(outputs.get(tensor), 'output', tensor)
-        const place = position(tensor, indices, shape)
-        if (stored.has(place)) throw new Error(`internal: ${tensor}[${indices.join(', ')}] is stored twice`)
-        stored.add(place)
-        data[place] = typeof dtype === 'string' ? storedNumber(dtype, Number(value)) : Number(value)
-      }
-      evaluateLoops(loops, { dims, attrs: { ...defaults, ...attrs }, tensors, point, store }, team)
-    },
-  )
+  const store = (tensor: string, indices: readonly number[], value: number | boolean): void => {
+    const { data, shape, dtype, stored } = known(outputs.get(tensor), 'output', tensor)
+    const place = position(tensor, indices, shape)
+    if (stored.has(place)) throw new Error(`internal: ${tensor}[${indices.join(', ')}] is stored twice`)
+    stored.add(place)
+    data[place] = typeof dtype === 'string' ? storedNumber(dtype, Number(value)) : Number(value)
+  }
+  evaluateLoops(loops, { dims, attrs: { ...defaults, ...attrs }, tensors, store }, team)
   return Object.fromEntries([...outputs].map(([name, { data, shape }]) => [name, { data, shape }]))
 }

@@ -1,14 +1,18 @@
 /** Loops of a mapped kernel: of each way in which threads walk over its rows. Programs inside matmuls are lowered where they are written. */
+import type { RowAxis } from '../ir/kernel.js'
+import { extentOf } from '../ir/row_axis.js'
 import { multiplesOf } from '../schedule/access/multiples.js'
-import type { MappedKernel } from '../schedule/mapped.js'
-import type { Loop, Walk } from './ir.js'
-import { type Lowered, loopPasses, loopsOf } from './pipeline.js'
+import type { Staging } from '../schedule/access/staged_loads.js'
+import { extentIn, intervalIn, type MappedKernel, onlyPass } from '../schedule/mapped.js'
+import type { Loop as Counted } from '../schedule/normalise/normal.js'
+import type { Digit, Loop, Walk } from './ir.js'
+import type { Division } from './lower_work.js'
+import { type Divided, loopPasses, loopsOf } from './pipeline.js'
 import type { Frame } from './state.js'
 
 /** Frame of a kernel's rows. */
 export function frameOf(mapped: MappedKernel, walk: Walk): Frame {
   const { instance, program } = mapped
-  const staged = program.kind === 'elementwise' ? (program.staging?.loads ?? []) : []
   const isWhole = program.kind === 'elementwise' && program.staging === undefined && program.pieces === undefined
   return {
     walk,
@@ -17,7 +21,6 @@ export function frameOf(mapped: MappedKernel, walk: Walk): Frame {
     tensors: instance.kernel.tensors,
     fixed: instance.dims,
     multiples: multiplesOf(instance.kernel),
-    known: staged.map(({ name }) => name),
     isWhole,
   }
 }
@@ -31,15 +34,69 @@ export function widthsOf({ generic, vec, program }: Pick<MappedKernel, 'generic'
   return [...new Set([vec, ...tuned.map((variant) => variant.vec ?? vec)])]
 }
 
-/** Programs of a kernel by the ways in which threads walk over its rows, as far as variants use them. */
-export function walksOf({ program }: Pick<MappedKernel, 'program'>): readonly (readonly [Walk, Lowered])[] {
-  if (program.kind === 'elementwise') return [['single', program.steps]]
-  if (program.kind === 'columns') return [['columns', program]]
-  if (program.kind === 'totals') return [['parts', program]]
+/** Programs of a kernel by the ways in which threads walk over its rows, as far as variants use them, with the division of its work. */
+export function walksOf(mapped: MappedKernel): readonly (readonly [Walk, Divided])[] {
+  const { program } = mapped
+  const divided = <W extends Walk>(walk: W, of: Divided['program']): readonly [W, Divided] => [
+    walk,
+    { kind: 'divided', program: of, division: divisionOf(mapped) },
+  ]
+  if (program.kind === 'elementwise') return [divided('single', program.steps)]
+  if (program.kind === 'columns') return [divided('columns', program)]
+  if (program.kind === 'totals') return [divided('parts', program)]
   const kept = program.variants.some(({ chunks }) => chunks !== undefined)
   const reread = program.variants.some(({ chunks }) => chunks === undefined)
-  return [...(kept ? [['kept', program.kept] as const] : []), ...(reread ? [['reread', program.reread] as const] : [])]
+  return [...(kept ? [divided('kept', program.kept)] : []), ...(reread ? [divided('reread', program.reread)] : [])]
 }
+
+function divisionOf(mapped: MappedKernel): Division {
+  const { program, axes, across } = mapped
+  const interval = intervalIn(mapped)
+  const digitsOf = (all: readonly RowAxis[]): readonly Digit[] =>
+    all.map((axis) => (interval?.axis === axis ? { of: 'slots', interval } : { of: 'axis', axis }))
+  switch (program.kind) {
+    case 'elementwise': {
+      const { index, length } = onlyPass(program).loop
+      if (program.staging !== undefined) return tiledDivision(mapped, program.staging, { index, length })
+      const digits = digitsOf(axes.filter((axis) => axis !== across))
+      const inner = across === undefined ? [] : digitsOf([across])
+      return {
+        owner: 'thread',
+        digits: [...digits, { of: 'chunks', index, length }, ...inner],
+        ...(mapped.generic === true ? {} : { threads: program.threads }),
+        ...(program.pieces === undefined ? {} : { pieces: program.pieces }),
+      }
+    }
+    case 'rows':
+      return { owner: 'team', digits: digitsOf(axes) }
+    case 'columns':
+      return {
+        owner: 'cluster',
+        digits: [...digitsOf(axes), { of: 'chunks', index: program.column.index, length: program.length }],
+      }
+    case 'totals':
+      return { owner: 'grid', digits: digitsOf(axes) }
+  }
+}
+
+/** A block has a tile, of the axis along which loads are contiguous and of the loop. */
+function tiledDivision(mapped: MappedKernel, { axis, loads, isRun }: Staging, columns: Counted): Division {
+  const others = mapped.axes.filter((each) => each !== axis)
+  const rows = { index: axis.index, length: extentOf(axis, extentIn(mapped)) }
+  return {
+    owner: 'block',
+    digits: [
+      ...others.map((each) => ({ of: 'axis', axis: each }) as const),
+      { of: 'tiles', side: 'rows', ...rows },
+      { of: 'tiles', side: 'columns', ...columns },
+    ],
+    tiles: { loads, rows, columns, isRun },
+  }
+}
+
+/** Loops of a kernel for one way of walking over its rows. */
+export const loopsFor = (mapped: MappedKernel, walk: Walk): readonly Loop[] =>
+  walksOf(mapped).flatMap(([each, given]) => (each === walk ? loopsOf(given, frameOf(mapped, walk)) : []))
 
 /** True if a kernel requests vectors before it waits. */
 export const requestsVectors = (mapped: MappedKernel): boolean =>

@@ -4,6 +4,7 @@ import type { Step } from '../schedule/normalise/passes.js'
 import { type Access, eachLoop, type Loop } from './ir.js'
 import { lowerSteps } from './lower.js'
 import { lowerWalks } from './lower_walks.js'
+import { type Division, lowerWork } from './lower_work.js'
 import { divideChunks } from './passes/divide_chunks.js'
 import { placeLoads } from './passes/place_loads.js'
 import { requestVectors } from './passes/request_vectors.js'
@@ -13,12 +14,27 @@ import { type Frame, newState } from './state.js'
 import { verifyLoops } from './verify.js'
 
 /** Steps of a row, or a program whose rows are divided too. */
-export type Lowered = readonly Step[] | DividedProgram
+type Program = readonly Step[] | DividedProgram
+
+/** A program, and the division of its work. */
+export interface Divided {
+  readonly kind: 'divided'
+  readonly program: Program
+  readonly division: Division
+}
+
+/** Input of lowering: a whole kernel, or a part of another. */
+export type Lowered = Program | Divided
+
+function lower(given: Lowered, frame: Frame): readonly Loop[] {
+  if (!('kind' in given)) return lowerSteps(given, newState(frame))
+  if (given.kind !== 'divided') return lowerWalks(given)
+  return lowerWork(given.division, lower(given.program, frame), (steps) => lower(steps, frame))
+}
 
 /** Passes, by the name that `inspect` shows. A test replaces each by a faulty one. */
 export const loopPasses = {
-  lower: (given: Lowered, frame: Frame): readonly Loop[] =>
-    'kind' in given ? lowerWalks(given) : lowerSteps(given, newState(frame)),
+  lower,
   version: (loops: readonly Loop[], frame: Frame): readonly Loop[] =>
     frame.walk === 'columns' || frame.walk === 'parts' ? versionWalks(loops, frame) : version(loops, frame),
   divideChunks: (loops: readonly Loop[], frame: Frame): readonly Loop[] => divideChunks(loops, frame),
@@ -34,22 +50,34 @@ export function loopsOf(
   passes: typeof loopPasses = loopPasses,
   see: (pass: string, loops: readonly Loop[]) => void = () => undefined,
 ): readonly Loop[] {
-  const seen = (pass: string, loops: readonly Loop[]): readonly Loop[] => {
-    verifyLoops(loops, frame.known ?? [], pass)
+  const verified = (pass: string, loops: readonly Loop[]): readonly Loop[] => {
+    verifyLoops(loops, pass)
     see(pass, loops)
     return loops
   }
-  let loops = seen('lowering to loops', passes.lower(given, frame))
-  if (frame.walk === 'single')
-    return frame.isWhole === true && loadsSeveral(loops) ? seen('versioning', passes.version(loops, frame)) : loops
-  loops = seen('versioning', passes.version(loops, frame))
-  if (frame.walk === 'columns' || frame.walk === 'parts') return loops
-  loops = seen('dividing chunks', passes.divideChunks(loops, frame))
-  loops =
-    frame.walk === 'kept'
-      ? seen('placing loads', passes.placeLoads(loops, frame))
-      : seen('unrolling', passes.unroll(loops, frame))
-  return seen('requesting vectors', passes.requestVectors(loops, frame))
+  let loops = verified('lowering to loops', passes.lower(given, frame))
+  const apply = (name: string, pass: (loops: readonly Loop[], frame: Frame) => readonly Loop[]): void => {
+    loops = verified(
+      name,
+      inShares(loops, (body) => pass(body, frame)),
+    )
+  }
+  if (frame.walk !== 'single' || (frame.isWhole === true && loadsSeveral(loops))) apply('versioning', passes.version)
+  if (frame.walk !== 'kept' && frame.walk !== 'reread') return loops
+  apply('dividing chunks', passes.divideChunks)
+  if (frame.walk === 'kept') apply('placing loads', passes.placeLoads)
+  else apply('unrolling', passes.unroll)
+  return verified('requesting vectors', passes.requestVectors(loops, frame))
+}
+
+/** Rewrites the loops of a share, after the nodes at which threads may be done. */
+function inShares(loops: readonly Loop[], pass: (body: readonly Loop[]) => readonly Loop[]): readonly Loop[] {
+  if (!loops.some(({ kind }) => kind === 'work')) return pass(loops)
+  return loops.map((loop) => {
+    if (loop.kind !== 'work') return loop
+    const first = loop.body.findIndex(({ kind }) => kind !== 'narrow' && kind !== 'piece')
+    return { ...loop, body: [...loop.body.slice(0, first), ...pass(loop.body.slice(first))] }
+  })
 }
 
 /**

@@ -2,7 +2,10 @@
 
 import type { Expr } from '../ir/expr.js'
 import { printExpr } from '../ir/print.js'
-import type { Access, Accumulator, Copy, DividedLoop, LaneLoop, Loop } from './ir.js'
+import { printAxis } from '../ir/row_axis.js'
+import type { Interval, Sum } from '../schedule/divided/update_range.js'
+import type { Access, Accumulator, Copy, Digit, DividedLoop, LaneLoop, Loop, Work } from './ir.js'
+import type { TileLayout } from './tile_layout.js'
 
 /** Loops as text, two spaces of indent per level. */
 export const printLoops = (loops: readonly Loop[], indent = ''): string =>
@@ -15,9 +18,18 @@ const checks = ({ whole }: Access): string => (whole ? ', unchecked' : '')
 
 function lineOf(loop: Loop): string {
   switch (loop.kind) {
+    case 'work':
+      return workText(loop)
+    case 'piece':
+      return `if no piece of ${loop.loop} ends in the chunk from ${loop.index}, at ${loop.bounds.map(printExpr).join(' or ')}: this, and nothing after it`
+    case 'narrow':
+      return `let ${loop.interval.axis.index} = place of the slot ${boundsText(loop.interval)}; a slot after the last is done`
+    case 'tile':
+      return `shared ${loop.name}: tile of ${loop.tensor}, ${wordsText(loop.layout)}`
+    case 'fillTile':
+      return `${loop.tile}[${loop.columns.index}, ${loop.rows.index}] = load ${place(loop.load)} in chunks of ${loop.vec} along ${loop.rows.index}: threads of the block`
     case 'for':
-      if (loop.owner === 'vector') return `for ${loop.index} in chunk: vector`
-      return loop.owner === 'lane' ? laneText(loop) : dividedText(loop)
+      return forText(loop)
     case 'let':
       return `let ${loop.name}: ${loop.type} = ${printExpr(loop.value)}${loop.ofChunk === undefined ? '' : ' (once per chunk)'}`
     case 'offset':
@@ -60,7 +72,7 @@ function lineOf(loop: Loop): string {
     case 'put':
       return `${loop.row}[${loop.index}] = ${printExpr(loop.value)}`
     case 'barrier':
-      return `barrier${loop.publishes.length === 0 ? '' : `: ${loop.publishes.join(', ')} can be read`}`
+      return `barrier${loop.scope === 'block' ? ' of the block' : ''}${loop.publishes.length === 0 ? '' : `: ${loop.publishes.join(', ')} can be read`}`
     case 'search':
       return `${loop.stmt.kind}: ${loop.part}${loop.part === 'element' ? ` ${printExpr(loop.stmt.value)}` : ''}`
     case 'call':
@@ -73,6 +85,57 @@ function lineOf(loop: Loop): string {
     }
   }
 }
+
+function forText(loop: Extract<Loop, { readonly kind: 'for' }>): string {
+  switch (loop.owner) {
+    case 'vector':
+      return `for ${loop.index} in chunk: vector`
+    case 'lane':
+      return laneText(loop)
+    case 'block':
+      return `for ${loop.rows.index}, ${loop.columns.index} in tile: threads of the block, chunks of VEC${loop.isRun ? ', from one row to the next where tiles have all columns' : ''}`
+    default:
+      return dividedText(loop)
+  }
+}
+
+/** Owners of the shares of the work. */
+const owners: Readonly<Record<Work['owner'], string>> = {
+  thread: 'threads',
+  team: 'teams',
+  block: 'blocks',
+  cluster: 'clusters',
+  grid: 'several teams each',
+}
+
+function workText({ owner, digits }: Work): string {
+  const all = digits.map((digit) => digitText(digit, owner))
+  return `${all.length === 0 ? 'once' : `for ${all.join(', ')}`}: ${owners[owner]}`
+}
+
+function digitText(digit: Digit, owner: Work['owner']): string {
+  switch (digit.of) {
+    case 'axis':
+      return printAxis(digit.axis)
+    case 'slots':
+      return `slots of ${printAxis(digit.interval.axis)}`
+    case 'chunks':
+      return `${digit.index} < ${printExpr(digit.length)} in chunks of VEC${owner === 'thread' ? '' : ' for each lane'}`
+    case 'tiles':
+      return `${digit.index} < ${printExpr(digit.length)} in tiles`
+  }
+}
+
+const boundsText = ({ bounds }: Interval): string =>
+  bounds
+    .map((bound) => (bound.kind === 'if' ? `if ${printExpr(bound.part)}` : `${bound.kind} ${sumText(bound.place)}`))
+    .join(', ')
+
+const sumText = (sum: Sum): string =>
+  sum.map(({ sign, value }, i) => `${i === 0 && sign === '+' ? '' : `${sign} `}${printExpr(value)}`).join(' ')
+
+const wordsText = ({ perWord, skew }: TileLayout): string =>
+  `${perWord === 1 ? 'a word an element' : `${perWord} elements a word`}, columns ${skew} ${skew === 1 ? 'word' : 'words'} apart`
 
 const accumulatorName = ({ of, name }: Accumulator): string => of ?? name
 

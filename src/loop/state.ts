@@ -12,8 +12,6 @@ export interface Frame extends Tensors {
   readonly mayBeEmpty: boolean
   /** True if the row of a thread with one chunk has no version yet. */
   readonly isWhole?: boolean
-  /** Row values that the surrounding source declares. */
-  readonly known?: readonly string[]
 }
 
 /** State of lowering, from step to step. */

@@ -18,10 +18,14 @@ import {
   eachLoop,
   type LaneLoop,
   type Loop,
+  mapLoops,
+  type TileLoop,
   type Version,
+  type Work,
   wholeFlag,
 } from './ir.js'
 import { isMultiple } from './passes/version.js'
+import { allocated, filled, indicesOf, published, verifyWork } from './verify_work.js'
 import { placesOf, valuesOf } from './walk.js'
 
 /** Place of a node. */
@@ -34,21 +38,29 @@ interface Inside {
   readonly vector: boolean
   readonly exists: boolean
   readonly version?: Version
+  readonly work?: Work
+  readonly tiles?: TileLoop
   readonly fail: (reason: string) => never
 }
 
-/**
- * @param known names that the surrounding source declares
- * @throws internal error that names the pass and the rule
- */
-export function verifyLoops(loops: readonly Loop[], known: Iterable<string>, pass: string): void {
+/** @throws internal error that names the pass and the rule */
+export function verifyLoops(loops: readonly Loop[], pass: string): void {
   const fail = (reason: string): never => {
     throw new Error(`internal: ${pass}: ${reason}`)
   }
-  verifyDeclarations(loops, fail)
-  verifyMultiples(loops, fail)
-  verifyCombines(loops, fail)
-  verifyBody(loops, { names: new Set(known), vector: false, exists: false, fail })
+  // Chunks in one piece have a body with names of its own.
+  const pieces: Loop[] = []
+  const rest = mapLoops(loops, (loop) => {
+    if (loop.kind !== 'piece') return [loop]
+    pieces.push(...loop.body)
+    return [{ ...loop, body: [] }]
+  })
+  for (const part of [rest, pieces]) {
+    verifyDeclarations(part, fail)
+    verifyMultiples(part, fail)
+    verifyCombines(part, fail)
+  }
+  verifyBody(loops, { names: new Set(), vector: false, exists: false, fail })
 }
 
 function verifyBody(loops: readonly Loop[], inside: Inside): void {
@@ -56,18 +68,18 @@ function verifyBody(loops: readonly Loop[], inside: Inside): void {
     verifyReads(loop, inside)
     verifyPlace(loop, inside)
     const names = loop.kind === 'exists' ? inside.names : new Set(inside.names)
-    if (loop.kind === 'version') names.add(wholeFlag)
-    if (loop.kind === 'for') for (const name of namesOfLoop(loop)) names.add(name)
+    for (const name of namesInside(loop)) names.add(name)
     verifyBody(bodyOf(loop), {
       ...inside,
       names,
       ...(loop.kind === 'for' && loop.owner === 'lane' ? { lanes: loop } : {}),
       ...(isDivided(loop) ? { divided: loop } : {}),
       ...(loop.kind === 'version' ? { version: loop } : {}),
+      ...(loop.kind === 'work' ? { work: loop } : {}),
+      ...(loop.kind === 'for' && loop.owner === 'block' ? { tiles: loop } : {}),
       vector:
         inside.vector || (loop.kind === 'for' && (loop.owner === 'vector' || (loop.owner === 'lane' && loop.step === 'element'))),
-      exists:
-        inside.exists || loop.kind === 'exists' || (loop.kind === 'for' && loop.owner !== 'vector' && loop.step === 'element'),
+      exists: inside.exists || loop.kind === 'exists' || (loop.kind === 'for' && 'step' in loop && loop.step === 'element'),
     })
     for (const name of definedBy(loop)) inside.names.add(name)
   }
@@ -75,10 +87,22 @@ function verifyBody(loops: readonly Loop[], inside: Inside): void {
 
 const isDivided = (loop: Loop): loop is DividedLoop => 'loops' in loop
 
-/** Names that can be read in a loop. */
-function namesOfLoop(loop: Extract<Loop, { readonly kind: 'for' }>): readonly string[] {
-  if ('loops' in loop) return loop.loops.map(({ index }) => index)
-  return [loop.index, loop.owner === 'lane' ? firstOf(loop.index) : placeOf(loop.index)]
+/** Names that can be read in the body of a node. */
+function namesInside(loop: Loop): readonly string[] {
+  switch (loop.kind) {
+    case 'version':
+      return [wholeFlag]
+    case 'piece':
+      return [loop.index]
+    case 'work':
+      return indicesOf(loop)
+    case 'for':
+      if ('loops' in loop) return loop.loops.map(({ index }) => index)
+      if (loop.owner === 'block') return [loop.rows.index, ...loop.tiles]
+      return [loop.index, loop.owner === 'lane' ? firstOf(loop.index) : placeOf(loop.index)]
+    default:
+      return []
+  }
 }
 
 /** Names that can be read after a node. */
@@ -90,6 +114,12 @@ function definedBy(loop: Loop): readonly string[] {
     case 'buffer':
     case 'announce':
       return [loop.name]
+    case 'narrow':
+      return [loop.interval.axis.index]
+    case 'tile':
+      return [allocated(loop.name)]
+    case 'fillTile':
+      return [filled(loop.tile)]
     case 'accumulator':
       return [loop.name, ...loop.rows.map(({ row }) => row)]
     case 'copy':
@@ -100,7 +130,7 @@ function definedBy(loop: Loop): readonly string[] {
     case 'exchange':
       return loop.parts.flatMap(({ into }) => into.map(({ name }) => name))
     case 'barrier':
-      return loop.publishes
+      return loop.scope === 'block' ? loop.publishes.map(published) : loop.publishes
     case 'search':
       return loop.part === 'finish' ? publishedBy(loop.stmt) : []
     case 'call':
@@ -115,8 +145,14 @@ function definedBy(loop: Loop): readonly string[] {
 /** Names in a loop of its own, such as that of a search, are its own. */
 function verifyReads(loop: Loop, { names, fail }: Inside): void {
   if (loop.kind === 'call' || loop.kind === 'search') return
+  const bound = boundIn(loop)
   for (const expr of [...valuesOf(loop), ...placesOf(loop)]) {
     visit(expr, (node) => {
+      if (node.kind === 'fold') bound.add(node.index)
+    })
+    visit(expr, (node) => {
+      if (node.kind === 'index' && !names.has(node.name) && !bound.has(node.name))
+        fail(`the index ${node.name} is read outside of its loop`)
       if (node.kind === 'local' && !names.has(node.name)) fail(`${node.name} is read before it is computed`)
       if (node.kind === 'element' && !names.has(node.row)) fail(`an element of ${node.row} is read before it is computed`)
     })
@@ -128,8 +164,17 @@ function verifyReads(loop: Loop, { names, fail }: Inside): void {
     if (name !== undefined && !names.has(name)) fail(`${name} is used before it is declared`)
 }
 
+/** Indices of places that a node moves through by itself. */
+function boundIn(loop: Loop): Set<string> {
+  if (loop.kind === 'for' && 'loops' in loop) return new Set(loop.loops.map(({ index }) => index))
+  if (loop.kind === 'fillTile') return new Set([loop.rows.index, loop.columns.index])
+  if (loop.kind === 'prefetch') return new Set([loop.copy.access.index])
+  return new Set('access' in loop ? [loop.access.index] : [])
+}
+
 function verifyPlace(loop: Loop, inside: Inside): void {
   const { lanes, divided, vector, exists, fail } = inside
+  verifyWork(loop, inside)
   const meets = isMeeting(loop)
   if (meets && (vector || divided !== undefined || (lanes !== undefined && !lanes.together)))
     fail('lanes meet where not all of them pass')
@@ -166,9 +211,10 @@ function verifyPlace(loop: Loop, inside: Inside): void {
 }
 
 /** True for a loop whose iterations are not divided again by those who run it. Rows are divided among the slots of a chunk of columns. */
-function mayStand({ owner }: Extract<Loop, { readonly kind: 'for' }>, { lanes, divided, vector }: Inside): boolean {
+function mayStand({ owner }: Extract<Loop, { readonly kind: 'for' }>, { lanes, divided, vector, work, tiles }: Inside): boolean {
   if (vector || (divided !== undefined && owner !== 'vector')) return false
   if (owner === 'vector') return lanes !== undefined || divided !== undefined
+  if (owner === 'block') return lanes === undefined && tiles === undefined && work?.owner === 'block'
   return owner === 'slot' ? lanes?.walk === 'columns' : lanes === undefined
 }
 

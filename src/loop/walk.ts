@@ -49,12 +49,33 @@ export function placesOf(loop: Loop): readonly Expr[] {
       return loop.part === 'declare' ? passStatementOf(loop.stmt).places(loop.stmt) : []
     case 'call':
       return rowStatementOf(loop.stmt).places(loop.stmt)
+    case 'work':
+      return loop.digits.flatMap((digit) => ('length' in digit ? [digit.length] : []))
+    case 'piece':
+      return loop.bounds
+    case 'narrow':
+      return loop.interval.bounds.flatMap((bound) => (bound.kind === 'if' ? [bound.part] : bound.place.map(({ value }) => value)))
+    case 'fillTile':
+      return loop.load.indices
     case 'for':
-      if (loop.owner === 'vector') return []
-      return loop.owner === 'lane' ? [loop.length] : [...loop.loops.map(({ length }) => length), ...some(loop.when)]
+      return lengthsOf(loop)
     case 'version':
       return some(...loop.lengths, ...loop.stated)
     default:
       return []
+  }
+}
+
+/** Lengths and the condition of a loop. */
+function lengthsOf(loop: Extract<Loop, { readonly kind: 'for' }>): readonly Expr[] {
+  switch (loop.owner) {
+    case 'vector':
+      return []
+    case 'lane':
+      return [loop.length]
+    case 'block':
+      return [loop.rows.length, loop.columns.length]
+    default:
+      return [...loop.loops.map(({ length }) => length), ...some(loop.when)]
   }
 }

@@ -1,12 +1,14 @@
 /** Result of scheduling: a kernel with its passes, its vector width, and the teams of threads and register budgets of its variants. */
+import { dim as dimVar, i32 } from '../ir/build.js'
 import type { Expr } from '../ir/expr.js'
+import { getOwn } from '../ir/get_own.js'
 import type { Instance } from '../ir/instance.js'
 import type { RowAxis } from '../ir/kernel.js'
 import type { Staging } from './access/staged_loads.js'
 import type { DividedProgram } from './divided/divided_program.js'
 import type { Interval } from './divided/update_range.js'
 import type { GroupedMatmul } from './grouped/grouped_matmul.js'
-import type { Step } from './normalise/passes.js'
+import type { Pass, Step } from './normalise/passes.js'
 
 /** The threads that compute one row together. */
 export type Team =
@@ -151,3 +153,18 @@ export const wholeOf = ({ instance, split }: Pick<MappedKernel, 'instance' | 'sp
 /** The axis that a kernel covers only in part. */
 export const intervalIn = ({ program }: Pick<MappedKernel, 'program'>): Interval | undefined =>
   program.kind === 'elementwise' || program.kind === 'rows' ? program.interval : undefined
+
+/** The one pass of an elementwise program. */
+export function onlyPass(program: ElementwiseProgram): Pass {
+  const pass = program.steps.flatMap((step) => (step.kind === 'pass' ? [step.pass] : []))[0]
+  if (pass === undefined) throw new Error('internal: an elementwise program has one pass')
+  return pass
+}
+
+/** Extents of dimensions: numbers if the instance fixes them. */
+export const extentIn =
+  ({ instance }: Pick<MappedKernel, 'instance'>) =>
+  (dim: string): Expr => {
+    const known = getOwn(instance.dims, dim)
+    return known === undefined ? dimVar(dim) : i32(known)
+  }

@@ -2,7 +2,7 @@
 import { expect, it } from 'vitest'
 import { noFacts } from '../../src/ir/facts/facts.js'
 import type { Kernel } from '../../src/ir/kernel.js'
-import type { Loop } from '../../src/loop/ir.js'
+import { eachLoop, type Loop } from '../../src/loop/ir.js'
 import { eachPass } from '../../src/loop/kernel_loops.js'
 import { printLoops } from '../../src/loop/print.js'
 import { mapKernel } from '../../src/schedule/map.js'
@@ -17,7 +17,9 @@ function versionsOf(kernel: Kernel): { readonly found: readonly Loop[]; readonly
   const texts: string[] = []
   eachPass(mapKernel(instanceOf(kernel)), (_, pass, loops) => {
     if (pass !== 'versioning') return
-    found.push(...loops.filter(({ kind }) => kind === 'version'))
+    eachLoop(loops, (loop) => {
+      if (loop.kind === 'version') found.push(loop)
+    })
     texts.push(printLoops(loops))
   })
   return { found, text: texts.join('\n') }

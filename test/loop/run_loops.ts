@@ -3,6 +3,7 @@ import { evaluateKernel, type HostTensor } from '../../src/ir/evaluate.js'
 import type { Instance } from '../../src/ir/instance.js'
 import type { Kernel } from '../../src/ir/kernel.js'
 import { evaluateByLoops } from '../../src/loop/evaluate_kernel.js'
+import type { Team } from '../../src/loop/evaluate_lane.js'
 import type { Loop, Walk } from '../../src/loop/ir.js'
 import { frameOf, walksOf } from '../../src/loop/kernel_loops.js'
 import { loopPasses, loopsOf } from '../../src/loop/pipeline.js'
@@ -24,6 +25,9 @@ function inputOf(
   return { data: Float64Array.from({ length }, (_, i) => value(i)), shape }
 }
 
+/** Passes without tiles of staged loads, which tests of other loops leave out. */
+const untiled = { ...schedulePasses, stageLoads: () => undefined }
+
 export interface Difference {
   readonly walk: Walk
   readonly pass: string
@@ -34,12 +38,11 @@ export interface Difference {
 export function differences(
   instance: Instance,
   dims: Readonly<Record<string, number>>,
-  { lanes, vec, slots = 1 }: { readonly lanes: number; readonly vec: number; readonly slots?: number },
+  { lanes, vec, slots = 1, tile }: Pick<Team, 'lanes' | 'vec' | 'slots' | 'tile'>,
   passes: Partial<Passes> = {},
 ): Difference[] {
   const { kernel } = instance
-  // Tiles of staged loads are no loops of a row.
-  const mapped = mapKernel(instance, undefined, undefined, { ...schedulePasses, stageLoads: () => undefined })
+  const mapped = mapKernel(instance, undefined, undefined, tile === undefined ? untiled : schedulePasses)
   const most = Math.min(...Object.values(dims))
   const inputs = kernel.tensors
     .filter(({ access }) => access === 'in')
@@ -55,10 +58,8 @@ export function differences(
       { ...loopPasses, ...passes },
       (pass, loops) => void seen.push([pass, loops]),
     )
-    const team =
-      walk === 'single'
-        ? { lanes: Math.ceil(longest / vec), chunks: 1, vec }
-        : { lanes, vec, chunks: Math.ceil(longest / (lanes * vec)), ...(walk === 'columns' ? { slots } : {}) }
+    const chunks = Math.ceil(longest / (lanes * vec))
+    const team = { lanes, vec, chunks, ...(walk === 'columns' ? { slots } : {}), ...(tile === undefined ? {} : { tile }) }
     return seen.flatMap(([pass, loops]): Difference[] => {
       const found = evaluateByLoops(mapped, loops, { tensors, dims }, team)
       const place = Object.entries(wanted).flatMap(([name, { data }]) => {

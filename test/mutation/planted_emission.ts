@@ -26,7 +26,7 @@ export const emissionFaults: readonly PlantedFault[] = [
   {
     id: 'elementwise-tail',
     kind,
-    file: 'src/emit/kernels/kernel.ts',
+    file: 'src/emit/print/work.ts',
     find: "'if (position >= work) return;'",
     replacement: "'if (position > work) return;'",
     wrong: 'One thread behind the last chunk of an elementwise kernel reads and writes beyond its tensors.',
@@ -35,7 +35,7 @@ export const emissionFaults: readonly PlantedFault[] = [
   {
     id: 'interval-offset',
     kind,
-    file: 'src/emit/print/update_range.ts',
+    file: 'src/emit/print/narrow.ts',
     find: 'static_cast<int>(interval.from + slot);',
     replacement: 'static_cast<int>(slot);',
     wrong: 'The places that an update replaces are counted from 0 and not from where its interval begins.',

@@ -45,7 +45,7 @@ const allowed: readonly (readonly [file: string, texts: readonly string[], what:
   ['exchange.ts', ['merged'], 'the same'],
   ['loop_leaf.ts', ['merged', 'sums'], 'parts of names of variables'],
   ['templates.ts', ['slots', 'part', 'last'], 'files of templates'],
-  ['update_range.ts', ['slots'], 'a variable of the emitted text'],
+  ['slots.ts', ['slots'], 'a variable of the emitted text'],
   ['instances.ts', ['text'], 'a part of a template'],
   ['user_monoid.ts', ['left'], 'a side of a combination'],
   ['grouped.ts', ['left'], 'the left factor, in a struct of the source'],

@@ -1,15 +1,9 @@
-/**
- * Shared parts of all kernel functions of a mapped kernel: writers, names, the indices of a row, and the source of a step that runs once per row.
- */
+/** Shared parts of all kernel functions of a mapped kernel: writers, names of functions, and the state of printing. */
 import CodeBlockWriter from 'code-block-writer'
-import { getOwn } from '../../ir/get_own.js'
-import type { RowAxis } from '../../ir/kernel.js'
-import { dimsOf, isMerged } from '../../ir/row_axis.js'
 import type { Walk } from '../../loop/ir.js'
 import { widthsOf } from '../../loop/kernel_loops.js'
 import { multiplesOf } from '../../schedule/access/multiples.js'
-import { type ElementwiseProgram, intervalIn, type MappedKernel } from '../../schedule/mapped.js'
-import type { Pass } from '../../schedule/normalise/passes.js'
+import type { MappedKernel } from '../../schedule/mapped.js'
 import type { PassContext } from '../print/context.js'
 import type { Scope } from '../print/expression.js'
 import type { Names } from '../print/names.js'
@@ -49,13 +43,6 @@ export interface Body {
   readonly body: string
 }
 
-/** The one pass of an elementwise program. */
-export function onlyPass(program: ElementwiseProgram): Pass {
-  const pass = program.steps.flatMap((step) => (step.kind === 'pass' ? [step.pass] : []))[0]
-  if (pass === undefined) throw new Error('internal: an elementwise program has one pass')
-  return pass
-}
-
 /** Context for the steps of a function, with a writer of its own. */
 export function newContext(mapped: MappedKernel, walk: Walk, names: Names, used: Scope['used']): PassContext {
   const writer = bodyWriter()
@@ -73,37 +60,4 @@ export function newContext(mapped: MappedKernel, walk: Walk, names: Names, used:
     widths: widthsOf(mapped),
     multiples: multiplesOf(kernel),
   }
-}
-
-/** Splits `position` into the row's indices, innermost first. */
-export function writeIndices(mapped: MappedKernel, writer: CodeBlockWriter, names: Names, used: Scope['used']): void {
-  const inward = mapped.axes.filter((axis) => axis !== mapped.across).reverse()
-  inward.forEach((axis, i) => {
-    if (i < inward.length - 1) writePeeled(axis, mapped, writer, names, used)
-    else if (axis === intervalIn(mapped)?.axis) writer.writeLine('const int slot = static_cast<int>(position);')
-    else if (used.indices.has(axis.index)) writer.writeLine(`const int ${names.value(axis.index)} = static_cast<int>(position);`)
-  })
-}
-
-/** Splits one index off `position`. */
-export function writePeeled(
-  axis: RowAxis,
-  mapped: MappedKernel,
-  writer: CodeBlockWriter,
-  names: Names,
-  used: Scope['used'],
-): void {
-  if (axis === intervalIn(mapped)?.axis) {
-    writer.writeLine('const int slot = heddle::peel(position, slots);')
-    return
-  }
-  const { index } = axis
-  const { instance } = mapped
-  const extents = dimsOf(axis).map((dim) => {
-    const fixed = getOwn(instance.dims, dim)
-    if (fixed === undefined) used.dims.add(dim)
-    return fixed ?? names.dim(dim)
-  })
-  const declare = used.indices.has(index) ? `const int ${names.value(index)} = ` : ''
-  writer.writeLine(`${declare}heddle::peel(position, ${extents.join(isMerged(axis) ? ' * ' : ' + ')});`)
 }

@@ -1,24 +1,17 @@
-/**
- * Kernels of a mapped kernel as CUDA source: the frame around the passes. An elementwise program is one kernel; row programs are in rows.ts.
- */
+/** Kernels of a mapped kernel as CUDA source: the functions that print its loops, with their parameters. */
 import type { Kernel, TensorParam } from '../../ir/kernel.js'
 import { placeUpdates } from '../../ir/update.js'
 import { visitKernel } from '../../ir/walk.js'
-import { frameOf } from '../../loop/kernel_loops.js'
-import { loopsOf } from '../../loop/pipeline.js'
-import type { ElementwiseProgram, MappedKernel, PieceSteps } from '../../schedule/mapped.js'
-import type { Pass } from '../../schedule/normalise/passes.js'
-import type { PassContext } from '../print/context.js'
-import { operandText, type Scope } from '../print/expression.js'
-import { printLoops, validLine } from '../print/loops.js'
+import { loopsFor, walksOf } from '../../loop/kernel_loops.js'
+import type { MappedKernel } from '../../schedule/mapped.js'
+import { workParameters } from '../launch/slots.js'
+import type { Scope } from '../print/expression.js'
+import { printLoops } from '../print/loops.js'
 import { createNames, handleText, type Names, scalarText } from '../print/names.js'
-import { workParameters, writeBounds } from '../print/update_range.js'
 import { structTexts } from '../print/user_monoid.js'
 import { render } from '../templates.js'
-import { columnBody, totalBody } from './divided.js'
-import { type Body, bodyWriter, functionName, lines, newContext, onlyPass, writeIndices, writePeeled } from './frame.js'
-import { rowBodies } from './rows.js'
-import { tiledBody } from './tiled.js'
+import { type Body, lines, newContext } from './frame.js'
+import { signatureOf } from './signature.js'
 
 /** Parameters of a kernel, except the amount of work, which is the first if there is one. */
 export interface Parameters {
@@ -62,67 +55,13 @@ export function kernelTexts(mapped: MappedKernel): KernelTexts {
   return { text: [...structTexts(instance.kernel), ...texts].join('\n'), parameters }
 }
 
-function bodiesOf(mapped: MappedKernel, used: Scope['used']): readonly Body[] {
-  const { program } = mapped
-  switch (program.kind) {
-    case 'elementwise':
-      return [
-        program.staging === undefined
-          ? elementwiseBody(mapped, program, used)
-          : tiledBody(mapped, program, program.staging, used),
-      ]
-    case 'rows':
-      return rowBodies(mapped, program, used)
-    case 'columns':
-      return [columnBody(mapped, program, used)]
-    case 'totals':
-      return [totalBody(mapped, program, used)]
-  }
-}
-
-function elementwiseBody(mapped: MappedKernel, program: ElementwiseProgram, used: Scope['used']): Body {
-  const names = createNames(mapped)
-  const pass = onlyPass(program)
-  const { interval } = program
-  const inner = newContext(mapped, 'single', names, used)
-  if (program.pieces !== undefined) writePieces(mapped, program.pieces, pass, inner)
-  printLoops(loopsOf(program.steps, frameOf(mapped, 'single')), inner)
-  const frame = bodyWriter()
-  const length = operandText(pass.loop.length, inner)
-  const first = names.first(pass.loop.index)
-  const threads = mapped.generic === true ? 'THREADS' : `${program.threads}`
-  frame.writeLine('heddle::begin_kernel();')
-  frame.writeLine(`int64_t position = static_cast<int64_t>(blockIdx.x) * ${threads} + threadIdx.x;`)
-  frame.writeLine('if (position >= work) return;')
-  if (mapped.across !== undefined) writePeeled(mapped.across, mapped, frame, names, used)
-  frame.writeLine(`const int ${first} = heddle::peel(position, heddle::chunks_of<VEC>(${length})) * VEC;`)
-  frame.writeLine(validLine(pass.loop.length, first, inner))
-  const bounds = bodyWriter()
-  if (interval !== undefined) writeBounds(interval, inner, bounds)
-  // After all source that uses indices.
-  writeIndices(mapped, frame, names, used)
-  return {
-    comment: 'Each thread computes one chunk of VEC elements.',
-    template: mapped.generic === true ? 'template <int VEC, int THREADS>' : '',
-    bounds: `${threads}, 1`,
-    name: functionName(mapped, 'single'),
-    body: lines(frame) + lines(bounds) + lines(inner.writer),
-  }
-}
-
-/** Source for a chunk that lies in one piece; the thread is then done. */
-function writePieces(mapped: MappedKernel, { index, bounds, steps }: PieceSteps, { loop }: Pass, outer: PassContext): void {
-  const { names, used, writer } = outer
-  const first = names.first(loop.index)
-  const value = (name: string): string => (name === index ? first : names.value(name))
-  const body = { ...newContext(mapped, 'single', { ...names, value }, used), writer: bodyWriter(1) }
-  printLoops(loopsOf(steps, frameOf(mapped, 'single')), body)
-  const tests = bounds.map((bound) => operandText(bound, outer)).map((at) => `${at} <= ${first} || ${at} - ${first} >= VEC`)
-  writer.writeLine(`if (${tests.length === 1 ? tests[0] : tests.map((test) => `(${test})`).join(' && ')}) {`)
-  writer.write(lines(body.writer))
-  writer.writeLine('  return;')
-  writer.writeLine('}')
-}
+/** Kernel functions: one for each way in which threads walk over rows. */
+const bodiesOf = (mapped: MappedKernel, used: Scope['used']): readonly Body[] =>
+  walksOf(mapped).map(([walk]) => {
+    const context = newContext(mapped, walk, createNames(mapped), used)
+    printLoops(loopsFor(mapped, walk), context)
+    return { ...signatureOf(mapped, walk), body: lines(context.writer) }
+  })
 
 function parameterList({ dims, attrs, tensors }: Parameters, first: readonly string[], names: Names): string {
   return [

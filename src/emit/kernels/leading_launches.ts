@@ -3,8 +3,8 @@
  * own. The launcher of the op runs them in order and gives each the buffers and the scratch tensors that it reads and writes.
  */
 import type { TensorParam } from '../../ir/kernel.js'
-import type { InRows, MappedKernel, Split } from '../../schedule/mapped.js'
-import { extentIn, productText, toCount } from '../launch/conditions.js'
+import { extentIn, type InRows, type MappedKernel, type Split } from '../../schedule/mapped.js'
+import { productText, toCount } from '../launch/conditions.js'
 import { launcherBody } from '../launch/launcher.js'
 import { operandText, type Scope, wideText } from '../print/expression.js'
 import { createNames } from '../print/names.js'

@@ -1,22 +1,11 @@
 /** Parts of launchers: extents and products of extents, and the conditions under which a variant runs. */
-import { dim as dimVar, i32 } from '../../ir/build.js'
-import type { Expr } from '../../ir/expr.js'
-import { getOwn } from '../../ir/get_own.js'
 import type { RowAxis } from '../../ir/kernel.js'
 import { extentOf, isMerged } from '../../ir/row_axis.js'
-import type { Limit, MappedKernel } from '../../schedule/mapped.js'
+import { extentIn, type Limit, type MappedKernel } from '../../schedule/mapped.js'
 import { operandText, type Scope, wideText } from '../print/expression.js'
 
 /** A number of elements with checked arithmetic. */
 export const toCount = (operand: string): string => `heddle::Count(${operand})`
-
-/** Extents of dimensions: numbers if the instance fixes them. */
-export const extentIn =
-  ({ instance }: Pick<MappedKernel, 'instance'>) =>
-  (dim: string): Expr => {
-    const known = getOwn(instance.dims, dim)
-    return known === undefined ? dimVar(dim) : i32(known)
-  }
 
 /** The extent of an axis as a factor of a product. Products of dimensions may leave 64 bits. */
 export const extentText = (axis: RowAxis, mapped: Pick<MappedKernel, 'instance'>, scope: Scope): string => {

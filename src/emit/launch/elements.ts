@@ -2,11 +2,11 @@
 import type CodeBlockWriter from 'code-block-writer'
 import { extentOf } from '../../ir/row_axis.js'
 import type { Staging } from '../../schedule/access/staged_loads.js'
-import type { ElementwiseProgram, Limit, MappedKernel } from '../../schedule/mapped.js'
-import { functionName, onlyPass } from '../kernels/frame.js'
+import { type ElementwiseProgram, extentIn, type Limit, type MappedKernel, onlyPass } from '../../schedule/mapped.js'
+import { functionName } from '../kernels/frame.js'
 import { expressionText, type Scope, wideText } from '../print/expression.js'
-import { workArguments, writeSlots } from '../print/update_range.js'
-import { capitalise, conditionText, extentIn, extentText, productText } from './conditions.js'
+import { capitalise, conditionText, extentText, productText } from './conditions.js'
+import { workArguments, writeSlots } from './slots.js'
 
 /** Launches tiles. They differ in shape and in the width of their stores: the header chooses. */
 export function writeTiles(

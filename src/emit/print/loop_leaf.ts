@@ -7,13 +7,15 @@ import type { PassContext } from './context.js'
 import { announceLine, exchangeLines } from './exchange.js'
 import { expressionText, offsetText, operandText, type Scope, tensorOf, wideText } from './expression.js'
 import { scalarText, storageText } from './names.js'
+import { narrowLines } from './narrow.js'
 import { functorText } from './reductions.js'
 import { beforeStore } from './rounding.js'
 import { declare, type Printing } from './state.js'
+import { fillLines, tileLine } from './tiles.js'
 import { fieldsText, fieldText } from './user_monoid.js'
 import { isFold } from './user_monoids.js'
 
-type Leaf = Exclude<Loop, { readonly kind: 'for' | 'version' | 'exists' | 'search' | 'call' }>
+type Leaf = Exclude<Loop, { readonly kind: 'work' | 'piece' | 'for' | 'version' | 'exists' | 'search' | 'call' }>
 
 export function leafText(loop: Leaf, printing: Printing): readonly string[] {
   const { context, given } = printing
@@ -64,7 +66,14 @@ export function leafText(loop: Leaf, printing: Printing): readonly string[] {
       return sharedLines(loop.row, context)
     case 'put':
       return [putLine(loop, context)]
+    case 'narrow':
+      return narrowLines(loop.interval, context)
+    case 'tile':
+      return [tileLine(loop, printing)]
+    case 'fillTile':
+      return fillLines(loop, printing)
     case 'barrier':
+      if (loop.scope === 'block') return ['__syncthreads();']
       for (const name of loop.publishes) context.shared?.set(name, `${names.value(name)}.get`)
       return [`team.meet();${mark(...(loop.from ?? []))}`]
   }

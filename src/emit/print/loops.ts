@@ -2,11 +2,9 @@
  * Loop IR as CUDA source. Every decision has been taken: a node is printed as it is. Names of the kernel are kept; names that lowering made up are
  * replaced by fresh ones where they are declared.
  */
-import type { Expr } from '../../ir/expr.js'
 import { mark } from '../../ir/trace.js'
 import { firstOf, placeOf } from '../../loop/chunk_values.js'
 import { type IfExists, type LaneLoop, type Loop, type Search, type VectorLoop, type Version, wholeFlag } from '../../loop/ir.js'
-import { isFull, noMultiples } from '../../schedule/access/multiples.js'
 import { passStatementOf } from '../../schedule/constructs/index.js'
 import { callText, searchTexts } from '../constructs/index.js'
 import { bodyWriter, insert, lines } from '../kernels/frame.js'
@@ -16,6 +14,8 @@ import { printDivided } from './divided_loop.js'
 import { operandText } from './expression.js'
 import { leafText } from './loop_leaf.js'
 import type { Printing } from './state.js'
+import { printTileLoop } from './tiles.js'
+import { hasFullChunks, printPiece, printWork, validLine } from './work.js'
 
 export function printLoops(loops: readonly Loop[], outer: PassContext): void {
   const given = new Map<string, string>()
@@ -29,14 +29,34 @@ function print(loops: readonly Loop[], printing: Printing): void {
       case 'version':
         printVersion(loop, printing)
         break
+      case 'work':
+        printWork(loop, printing, print)
+        break
+      case 'piece':
+        printPiece(loop, printing, printLoops)
+        break
       case 'for':
-        if ('loops' in loop) printDivided(loop, printing, print)
-        else if (loop.owner === 'lane') printLanes(loop, printing)
-        else printVector(loop, printing)
+        printFor(loop, printing)
         break
       default:
         for (const line of linesOf(loop, printing)) printing.context.writer.writeLine(line)
     }
+  }
+}
+
+function printFor(loop: Extract<Loop, { readonly kind: 'for' }>, printing: Printing): void {
+  switch (loop.owner) {
+    case 'lane':
+      printLanes(loop, printing)
+      return
+    case 'vector':
+      printVector(loop, printing)
+      return
+    case 'block':
+      printTileLoop(loop, printing, print)
+      return
+    default:
+      printDivided(loop, printing, print)
   }
 }
 
@@ -52,7 +72,8 @@ function linesOf(loop: Loop, printing: Printing): readonly string[] {
   }
   if (loop.kind === 'search') return searchLines(loop, printing)
   if (loop.kind === 'call') return [callText(loop.stmt, context)]
-  if (loop.kind === 'for' || loop.kind === 'version') throw new Error('internal: a loop stands among the elements of a chunk')
+  if (loop.kind === 'for' || loop.kind === 'version' || loop.kind === 'work' || loop.kind === 'piece')
+    throw new Error('internal: a loop stands among the elements of a chunk')
   return leafText(loop, printing)
 }
 
@@ -130,16 +151,6 @@ function printLanes(loop: LaneLoop, printing: Printing): void {
     })
   }
 }
-
-/** True if facts state that the chunks of a loop are full. */
-const hasFullChunks = (length: Expr, { widths, multiples = noMultiples }: PassContext): boolean =>
-  isFull(length, widths, multiples)
-
-/** Declares the number of elements of a chunk that exist. */
-export const validLine = (length: Expr, first: string, context: PassContext): string =>
-  hasFullChunks(length, context)
-    ? `[[maybe_unused]] constexpr int valid = VEC;  // the facts of ${operandText(length, context)} leave no tail`
-    : `const int valid = ${operandText(length, context)} - ${first};`
 
 function printVector({ index, body }: VectorLoop, printing: Printing): void {
   const { writer, names, used } = printing.context

@@ -73,7 +73,7 @@ export function versionWalks(loops: readonly Loop[], frame: Known): readonly Loo
   const first = loops.findIndex(({ kind }) => kind !== 'let')
   const after = loops.slice(first)
   const lengths = after.flatMap((loop) => {
-    if (loop.kind !== 'for' || loop.owner === 'vector' || loop.step === 'element') return []
+    if (loop.kind !== 'for' || !('step' in loop) || loop.step === 'element') return []
     return loop.owner === 'lane' ? [loop.length] : loop.loops.slice(-1).map(({ length }) => length)
   })
   if (lengths.length === 0) return loops
