@@ -25,6 +25,8 @@ export interface Env {
   readonly values: Map<string, Value>
   readonly rows: Map<string, readonly Value[]>
   readonly tensors: Readonly<Record<string, HostTensor>>
+  /** True in kernels whose axes are merged (src/schedule/normalise/merge_axes.ts). */
+  readonly isMerged?: boolean
 }
 
 export const emptyEnv = (dims: Numbers): Env => ({ dims, attrs: {}, values: new Map(), rows: new Map(), tensors: {} })
@@ -49,6 +51,17 @@ export function position(name: string, indices: readonly number[], shape: readon
     at = at * extent + index
   }
   return at
+}
+
+/**
+ * The same in a kernel with merged axes: an index after the end of its axis goes on in the axis before.
+ * @throws finding `evaluate.bounds` if the position is outside of the tensor
+ */
+export function mergedPosition(name: string, indices: readonly number[], shape: readonly number[]): number {
+  const at = shape.reduce((all, extent, axis) => all * extent + (indices[axis] ?? Number.NaN), 0)
+  const elements = shape.reduce((all, extent) => all * extent, 1)
+  if (at >= 0 && at < elements && Number.isInteger(at)) return at
+  throw findingError('evaluate.bounds', `${name}[${indices.join(', ')}] is outside its shape (${shape.join(', ')})`)
 }
 
 type Evaluated = (env: Env) => Value
@@ -115,7 +128,7 @@ function loaded({ tensor: name, indices }: ExprOf<'load'>): Evaluated {
       const extent = shape[axis] ?? 0
       if (!(index >= 0 && index < extent && Number.isInteger(index))) {
         const given = positions.map((each) => Number(each(env)))
-        return position(name, given, shape)
+        return env.isMerged === true ? (data[mergedPosition(name, given, shape)] ?? Number.NaN) : position(name, given, shape)
       }
       at = at * extent + index
     }

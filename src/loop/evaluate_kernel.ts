@@ -1,8 +1,8 @@
 /** Evaluation of a kernel by its loops, for comparison with the evaluation of its body (src/ir/evaluate.ts). */
 import { type HostTensor, position } from '../ir/evaluate.js'
-import { known, type Numbers } from '../ir/evaluate_expr.js'
+import { known, mergedPosition, type Numbers } from '../ir/evaluate_expr.js'
 import { storedNumber } from '../ir/store.js'
-import type { MappedKernel } from '../schedule/mapped.js'
+import { hasMergedAxes, type MappedKernel } from '../schedule/mapped.js'
 import { evaluateLoops } from './evaluate.js'
 import type { Team } from './evaluate_lane.js'
 import type { Loop } from './ir.js'
@@ -19,11 +19,13 @@ export interface Case {
  * @throws internal errors of the loops; internal error if an element is stored twice
  */
 export function evaluateByLoops(
-  { instance: { kernel } }: Pick<MappedKernel, 'instance'>,
+  mapped: MappedKernel,
   loops: readonly Loop[],
   { tensors, dims, attrs }: Case,
   team: Team,
 ): Readonly<Record<string, HostTensor>> {
+  const { kernel } = mapped.instance
+  const isMerged = hasMergedAxes(mapped)
   const size = (dim: string): number => known(dims[dim], 'dimension', dim)
   const outputs = new Map(
     kernel.tensors.flatMap(({ name, access, dims: of, dtype, updates }) => {
@@ -37,11 +39,11 @@ export function evaluateByLoops(
   const defaults = Object.fromEntries(kernel.attrs.map((attr) => [attr.name, attr.default]))
   const store = (tensor: string, indices: readonly number[], value: number | boolean): void => {
     const { data, shape, dtype, stored } = known(outputs.get(tensor), 'output', tensor)
-    const place = position(tensor, indices, shape)
+    const place = (isMerged ? mergedPosition : position)(tensor, indices, shape)
     if (stored.has(place)) throw new Error(`internal: ${tensor}[${indices.join(', ')}] is stored twice`)
     stored.add(place)
     data[place] = typeof dtype === 'string' ? storedNumber(dtype, Number(value)) : Number(value)
   }
-  evaluateLoops(loops, { dims, attrs: { ...defaults, ...attrs }, tensors, store }, team)
+  evaluateLoops(loops, { dims, attrs: { ...defaults, ...attrs }, tensors, isMerged, store }, team)
   return Object.fromEntries([...outputs].map(([name, { data, shape }]) => [name, { data, shape }]))
 }

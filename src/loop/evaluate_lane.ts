@@ -30,6 +30,8 @@ export interface Row {
   readonly dims: Numbers
   readonly attrs: Numbers
   readonly tensors: Readonly<Record<string, HostTensor>>
+  /** True if axes are merged, so that an index may go on in the axis before. */
+  readonly isMerged: boolean
   /** Stores an element of an output. */
   readonly store: (tensor: string, indices: readonly number[], value: Value) => void
 }
@@ -55,9 +57,9 @@ export interface Lane {
   run?: { readonly index: string; readonly row: number; readonly length: number }
 }
 
-export const newLane = (id: number, { dims, attrs, tensors }: Row, point: Numbers): Lane => {
+export const newLane = (id: number, { dims, attrs, tensors, isMerged }: Row, point: Numbers): Lane => {
   const rows = new Map<string, Value[]>()
-  const env = { dims, attrs, values: new Map<string, Value>(Object.entries(point)), rows, tensors }
+  const env = { dims, attrs, values: new Map<string, Value>(Object.entries(point)), rows, tensors, isMerged }
   return { id, env, rows, collected: new Map(), first: 0, valid: 0, at: 0, order: 0, done: false, slot: 0 }
 }
 

@@ -4,6 +4,7 @@ import type { Expr } from '../ir/expr.js'
 import { getOwn } from '../ir/get_own.js'
 import type { Instance } from '../ir/instance.js'
 import type { RowAxis } from '../ir/kernel.js'
+import { isMerged } from '../ir/row_axis.js'
 import type { Staging } from './access/staged_loads.js'
 import type { DividedProgram } from './divided/divided_program.js'
 import type { Interval } from './divided/update_range.js'
@@ -160,6 +161,13 @@ export function onlyPass(program: ElementwiseProgram): Pass {
   if (pass === undefined) throw new Error('internal: an elementwise program has one pass')
   return pass
 }
+
+/** True if an axis, or the loop of an elementwise program, stands for several. */
+export const hasMergedAxes = ({ axes, program }: Pick<MappedKernel, 'axes' | 'program'>): boolean =>
+  axes.some(isMerged) || (program.kind === 'elementwise' && isProduct(onlyPass(program).loop.length))
+
+/** True for the extent of merged axes, which may exceed the range of an index. */
+export const isProduct = (length: Expr): boolean => length.kind === 'call' && length.fn === 'mul'
 
 /** Extents of dimensions: numbers if the instance fixes them. */
 export const extentIn =

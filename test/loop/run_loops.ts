@@ -2,11 +2,10 @@
 import { evaluateKernel, type HostTensor } from '../../src/ir/evaluate.js'
 import type { Instance } from '../../src/ir/instance.js'
 import type { Kernel } from '../../src/ir/kernel.js'
-import { evaluateByLoops } from '../../src/loop/evaluate_kernel.js'
 import type { Team } from '../../src/loop/evaluate_lane.js'
-import type { Loop, Walk } from '../../src/loop/ir.js'
-import { frameOf, walksOf } from '../../src/loop/kernel_loops.js'
-import { loopPasses, loopsOf } from '../../src/loop/pipeline.js'
+import { evaluatePasses } from '../../src/loop/evaluate_mapped.js'
+import type { Walk } from '../../src/loop/ir.js'
+import { loopPasses } from '../../src/loop/pipeline.js'
 import { mapKernel, schedulePasses } from '../../src/schedule/map.js'
 
 export type Passes = typeof loopPasses
@@ -49,24 +48,13 @@ export function differences(
     .map((tensor, i) => [tensor.name, inputOf(tensor, dims, most, i)])
   const tensors: Record<string, HostTensor> = Object.fromEntries(inputs)
   const wanted = evaluateKernel(kernel, tensors, dims)
-  const longest = Math.max(...Object.values(dims).map((a) => a * 2))
-  return walksOf(mapped).flatMap(([walk, given]) => {
-    const seen: [string, readonly Loop[]][] = []
-    loopsOf(
-      given,
-      { ...frameOf(mapped, walk), widths: [vec] },
-      { ...loopPasses, ...passes },
-      (pass, loops) => void seen.push([pass, loops]),
-    )
-    const chunks = Math.ceil(longest / (lanes * vec))
-    const team = { lanes, vec, chunks, ...(walk === 'columns' ? { slots } : {}), ...(tile === undefined ? {} : { tile }) }
-    return seen.flatMap(([pass, loops]): Difference[] => {
-      const found = evaluateByLoops(mapped, loops, { tensors, dims }, team)
-      const place = Object.entries(wanted).flatMap(([name, { data }]) => {
-        const at = data.findIndex((value, i) => !Object.is(value + 0, (found[name]?.data[i] ?? 0) + 0))
-        return at < 0 ? [] : [`${name}[${at}] is ${found[name]?.data[at]}, not ${data[at]}`]
-      })[0]
-      return place === undefined ? [] : [{ walk, pass, place }]
-    })
+  const team = { lanes, vec, slots, ...(tile === undefined ? {} : { tile }) }
+  const evaluations = evaluatePasses(mapped, { tensors, dims }, team, { ...loopPasses, ...passes }, 'each')
+  return evaluations.flatMap(({ walk, pass, outputs }): Difference[] => {
+    const place = Object.entries(wanted).flatMap(([name, { data }]) => {
+      const at = data.findIndex((value, i) => !Object.is(value + 0, (outputs[name]?.data[i] ?? 0) + 0))
+      return at < 0 ? [] : [`${name}[${at}] is ${outputs[name]?.data[at]}, not ${data[at]}`]
+    })[0]
+    return place === undefined ? [] : [{ walk, pass, place }]
   })
 }

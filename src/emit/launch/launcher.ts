@@ -6,7 +6,7 @@ import { givenDims } from '../../ir/kernel.js'
 import { extentOf, isMerged } from '../../ir/row_axis.js'
 import { sizeOf } from '../../schedule/access/access.js'
 import { multiplesOf } from '../../schedule/access/multiples.js'
-import { extentIn, type MappedKernel, onlyPass, type RowProgram, type Team } from '../../schedule/mapped.js'
+import { extentIn, isProduct, type MappedKernel, onlyPass, type RowProgram, type Team } from '../../schedule/mapped.js'
 import { statementsOf } from '../../schedule/normalise/passes.js'
 import { keptRows } from '../../schedule/rows/resident_rows.js'
 import { bodyWriter, functionName, lines } from '../kernels/frame.js'
@@ -127,7 +127,7 @@ function writeLaunch(mapped: MappedKernel, parameters: Parameters, scope: Scope,
 function mergedExtents(mapped: MappedKernel): readonly Expr[] {
   const loops = mapped.program.kind === 'elementwise' ? [onlyPass(mapped.program).loop.length] : []
   const axes = mapped.axes.filter(isMerged).map((axis) => extentOf(axis, extentIn(mapped)))
-  return [...axes, ...loops.filter((length) => length.kind === 'call' && length.fn === 'mul')]
+  return [...axes, ...loops.filter(isProduct)]
 }
 
 /** Launches a team per row, by the variant for their number and length. */

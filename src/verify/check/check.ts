@@ -6,10 +6,12 @@
 
 import type { KernelEntry } from '../../emit/manifest/manifest.js'
 import { findingError, HeddleError, usageError } from '../../errors.js'
+import { isTemplate } from '../../ir/template.js'
 import type { DeviceKind } from '../../runtime/device.js'
 import type { KernelSource } from '../../runtime/library.js'
 import { casesOf, checkedElements, type Drawn, whyNone } from '../cases.js'
 import { type CheckResult, runCases } from '../conformance.js'
+import { loopFailure } from '../loops.js'
 import { compileForGpu, type GpuBuild, type GpuSources } from './gpu_sources.js'
 import { checkGraph, type GraphStage, graphTypes, unmultiplied, wholeTypes } from './graphs.js'
 import { checkProgram } from './programs.js'
@@ -90,6 +92,8 @@ async function checkKernels({ setup, options, add }: Run, entries: readonly Kern
   const { specs, chosen, bodies, subject } = setup
   const { signal } = options
   const ops = [...specs.ops.values()]
+  // Instances of an op have the same loops, but for widths.
+  const first = new Map(entries.toReversed().map((entry) => [entry.op, entry]))
   for await (const { entry, failure } of asReady(compared(setup, entries), subject.library)) {
     signal?.throwIfAborted()
     const limit = checkedElements[options.thorough === true ? 'thorough' : 'usual']
@@ -103,7 +107,11 @@ async function checkKernels({ setup, options, add }: Run, entries: readonly Kern
       if (subject.device.kind === 'js' && against !== 'body') throw findingError('check.untried', onlyIr[against])
       const cases = casesOf(entry, limit, drawn)
       if (cases.length === 0) throw findingError('check.untried', whyNone(entry), { hint: untriedHint })
-      return runCases(subject, cases, signal)
+      const results = await runCases(subject, cases, signal)
+      const kernel = first.get(entry.op) === entry ? subject.kernels?.get(entry.op) : undefined
+      if (kernel === undefined || isTemplate(kernel)) return results
+      const wrong = await loopFailure(kernel, entry, specs.schedules[kernel.name])
+      return wrong === undefined ? results : [...results, wrong]
     }
     const own = specs.ops.get(entry.op)
     const parts = chosen.graphs.filter(({ planned }) => planned.nodes.some((node) => node.kind === 'op' && node.op === entry.op))
