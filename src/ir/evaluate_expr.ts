@@ -46,12 +46,15 @@ export function position(name: string, indices: readonly number[], shape: readon
     const extent = shape[axis] ?? 0
     const index = indices[axis] ?? Number.NaN
     if (!(index >= 0 && index < extent && Number.isInteger(index))) {
-      throw findingError('evaluate.bounds', `${name}[${indices.join(', ')}] is outside its shape (${shape.join(', ')})`)
+      throw outside(name, indices, shape)
     }
     at = at * extent + index
   }
   return at
 }
+
+const outside = (name: string, indices: readonly number[], shape: readonly number[]): Error =>
+  findingError('evaluate.bounds', `${name}[${indices.join(', ')}] is outside its shape (${shape.join(', ')})`)
 
 /**
  * The same in a kernel with merged axes: an index after the end of its axis goes on in the axis before.
@@ -61,7 +64,7 @@ export function mergedPosition(name: string, indices: readonly number[], shape: 
   const at = shape.reduce((all, extent, axis) => all * extent + (indices[axis] ?? Number.NaN), 0)
   const elements = shape.reduce((all, extent) => all * extent, 1)
   if (at >= 0 && at < elements && Number.isInteger(at)) return at
-  throw findingError('evaluate.bounds', `${name}[${indices.join(', ')}] is outside its shape (${shape.join(', ')})`)
+  throw outside(name, indices, shape)
 }
 
 type Evaluated = (env: Env) => Value

@@ -102,10 +102,21 @@ export function rowVariants(
     reason: boundedLength ? 'longer than registers hold: every pass reads the row again' : 'the row alone knows its length',
   }
   if (!boundedLength) return [reread]
+  const variants = [...keptVariants(kept, vec), ...(areGroups && !searches ? groupVariants(kept, vec) : [])]
+  const usable = variants.filter((v) => (v.chunks ?? 0) >= 1 && !(searches && v.team.kind === 'block'))
+  // A variant is unreachable if an earlier one without a row limit accepts all its lengths.
+  const reached = usable.filter(
+    (v, i) => !usable.slice(0, i).some((e) => e.limit.rows === undefined && (e.limit.length ?? 0) >= (v.limit.length ?? 0)),
+  )
+  return [...reached, reread]
+}
+
+/** Variants that keep rows in registers, from the shortest rows to the longest. */
+function keptVariants(kept: readonly Step[], vec: number): readonly Variant[] {
   const many = valuesThatFit(kept)
   const oneChunkLanes = Math.min(maxBlock, (warp * Math.max(many, manyValues)) / vec)
   const some = Math.min(someValues, many)
-  const variants: Variant[] = [
+  return [
     {
       name: 'thread',
       team: { kind: 'thread', rowsPerBlock: blockThreads },
@@ -156,14 +167,7 @@ export function rowVariants(
       limit: { length: (wideBlock * many) / 2, rows: undefined },
       reason: 'the row fits the registers of one block',
     },
-    ...(areGroups && !searches ? groupVariants(kept, vec) : []),
   ]
-  const usable = variants.filter((v) => (v.chunks ?? 0) >= 1 && !(searches && v.team.kind === 'block'))
-  // A variant is unreachable if an earlier one without a row limit accepts all its lengths.
-  const reached = usable.filter(
-    (v, i) => !usable.slice(0, i).some((e) => e.limit.rows === undefined && (e.limit.length ?? 0) >= (v.limit.length ?? 0)),
-  )
-  return [...reached, reread]
 }
 
 /** Variants for long rows: a block of the most threads, with half of the chunks that its registers hold, or all of them. */

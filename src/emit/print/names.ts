@@ -75,11 +75,14 @@ function plainName(wanted: string): string {
   return /^[A-Za-z]/.test(plain) ? plain : `v${plain}`
 }
 
+type Named = Pick<MappedKernel, 'instance' | 'axes' | 'program'>
+
 /** @param reserved further names in the source around the kernel, separated by blanks */
-export function createNames(
-  { instance: { kernel }, axes, program }: Pick<MappedKernel, 'instance' | 'axes' | 'program'>,
-  reserved = '',
-): Names {
+export function createNames(mapped: Named, reserved = ''): Names {
+  const {
+    instance: { kernel },
+    program,
+  } = mapped
   const own = [
     program.kind === 'columns' ? columnFrame : program.kind === 'totals' ? totalFrame : '',
     intervalIn({ program }) === undefined ? '' : intervalFrame,
@@ -116,6 +119,12 @@ export function createNames(
     },
     fresh: (wanted) => freshName(plainName(wanted), taken),
   }
+  claim(names, mapped)
+  return names
+}
+
+/** Gives names to all that a kernel has, in order: the first of two with one name keeps it. */
+function claim(names: Names, { instance: { kernel }, axes, program }: Named): void {
   for (const axis of axes) names.value(axis.index)
   if (program.kind === 'columns') names.first(program.column.index)
   if (program.kind === 'columns' || program.kind === 'totals') for (const name of programNames(program)) names.value(name)
@@ -135,7 +144,6 @@ export function createNames(
   for (const attr of kernel.attrs) names.attr(attr.name)
   for (const param of Object.keys(kernel.types)) names.type(param)
   for (const dim of kernel.dims) names.dim(dim)
-  return names
 }
 
 /** C++ names of the scalar types. */

@@ -131,18 +131,7 @@ function programOf({ bytesOf, inOrder }: Memory, steps: readonly NativeStep[]): 
       for (const state of running) state.aborted = true
     },
     capture: async () => undefined,
-    time: (repeats, warmup) =>
-      submit(async (expectGoing) => {
-        const times: number[] = []
-        for (let run = 0; run < warmup + repeats; run++) {
-          let total = 0
-          await runAll(expectGoing, (_, ms) => {
-            total += ms
-          })
-          if (run >= warmup) times.push(total)
-        }
-        return Float64Array.from(times)
-      }),
+    time: (repeats, warmup) => submit((expectGoing) => totalTimes((see) => runAll(expectGoing, see), repeats, warmup)),
     profile: (repeats) =>
       submit(async (expectGoing) => {
         const times = steps.map((): number[] => [])
@@ -151,6 +140,23 @@ function programOf({ bytesOf, inOrder }: Memory, steps: readonly NativeStep[]): 
       }),
     release: () => undefined,
   }
+}
+
+/** Milliseconds of each of several runs, after some that are not measured. */
+async function totalTimes(
+  runAll: (onStep: (at: number, ms: number) => void) => Promise<void>,
+  repeats: number,
+  warmup: number,
+): Promise<Float64Array> {
+  const times: number[] = []
+  for (let run = 0; run < warmup + repeats; run++) {
+    let total = 0
+    await runAll((_, ms) => {
+      total += ms
+    })
+    if (run >= warmup) times.push(total)
+  }
+  return Float64Array.from(times)
 }
 
 function slicesOf(step: NativeStep): readonly NativeSlice[] {

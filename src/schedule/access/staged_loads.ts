@@ -57,16 +57,7 @@ export function stageLoads(
   const [pass] = steps.flatMap((step) => (step.kind === 'pass' ? [step.pass] : []))
   if (pass === undefined || !pass.statements.some((s) => s.kind === 'loopStore' && s.run !== undefined)) return undefined
   const { loop } = pass
-  const multiples = multiplesOf(kernel)
-  const tensorOf = (name: string): TensorParam | undefined => kernel.tensors.find((tensor) => tensor.name === name)
-  const chunkAlong = (load: ExprOf<'load'>, index: string): number => {
-    const tensor = tensorOf(load.tensor)
-    const access = tensor && classify(offsetOf(tensor, load.indices, dims), index, multiples)
-    if (tensor === undefined || access?.kind !== 'contiguous') return 0
-    let vec = packBytes / dtypeInfo[resolveDType(tensor.dtype, types)].bytes
-    while (Number.isFinite(access.run) && access.run % vec !== 0) vec /= 2
-    return vec
-  }
+  const { tensorOf, chunkAlong, isLinear: isLinearAlong } = accessesOf({ kernel, types, dims })
   const known = new Set([...axes.map(({ index }) => index), loop.index])
   const isStrided = (load: ExprOf<'load'>): boolean =>
     usesIndex(load, loop.index) && isOver(load, known) && chunkAlong(load, loop.index) === 0
@@ -80,14 +71,6 @@ export function stageLoads(
     ),
   )
   if (axis === undefined) return undefined
-  const isLinear = ({ tensor: name, indices }: ExprOf<'load'>, along: string): boolean => {
-    const tensor = tensorOf(name)
-    const offset = tensor && offsetOf(tensor, indices, dims)
-    if (offset === undefined) return false
-    // An increase of 1 along the axis depends on no other index, and neither does that of the loop on the axis.
-    const one = stepOf(offset, along)
-    return one !== undefined && samePolynomial(one, polynomialOf(i32(1))) && stepOf(offset, loop.index) !== undefined
-  }
   const loads: StagedLoad[] = []
   const staged = (value: Expr): Expr =>
     rewritePaths(value, (node, always) => {
@@ -99,7 +82,13 @@ export function stageLoads(
       if (same === undefined && held + tileBytes(dtype) > sharedBytes) return undefined
       const name = same?.name ?? freshName(`${node.tensor}_tile`, taken)
       if (same === undefined)
-        loads.push({ name, load: node, dtype, vec: chunkAlong(node, axis.index), isLinear: isLinear(node, axis.index) })
+        loads.push({
+          name,
+          load: node,
+          dtype,
+          vec: chunkAlong(node, axis.index),
+          isLinear: isLinearAlong(node, axis.index, loop.index),
+        })
       return inPlaceOf(node, {
         kind: 'element',
         type: node.type,
@@ -108,7 +97,31 @@ export function stageLoads(
       })
     })
   const changed = steps.map((step): Step => (step.kind === 'pass' ? { ...step, pass: mapPass(step.pass, staged) } : step))
-  return { staging: { axis, loads, isRun: isRunOf(changed, axis.index, (name) => tensorOf(name), dims) }, steps: changed }
+  return { staging: { axis, loads, isRun: isRunOf(changed, axis.index, tensorOf, dims) }, steps: changed }
+}
+
+/** Places of the loads of a kernel. */
+function accessesOf({ kernel, types, dims }: Instance) {
+  const multiples = multiplesOf(kernel)
+  const tensorOf = (name: string): TensorParam | undefined => kernel.tensors.find((tensor) => tensor.name === name)
+  /** Elements of an access along an index; 0 if they are not contiguous. */
+  const chunkAlong = (load: ExprOf<'load'>, index: string): number => {
+    const tensor = tensorOf(load.tensor)
+    const access = tensor && classify(offsetOf(tensor, load.indices, dims), index, multiples)
+    if (tensor === undefined || access?.kind !== 'contiguous') return 0
+    let vec = packBytes / dtypeInfo[resolveDType(tensor.dtype, types)].bytes
+    while (Number.isFinite(access.run) && access.run % vec !== 0) vec /= 2
+    return vec
+  }
+  /** True if an increase of 1 along an index depends on no other index, and neither does that of the loop on the index. */
+  const isLinear = ({ tensor: name, indices }: ExprOf<'load'>, along: string, loop: string): boolean => {
+    const tensor = tensorOf(name)
+    const offset = tensor && offsetOf(tensor, indices, dims)
+    if (offset === undefined) return false
+    const one = stepOf(offset, along)
+    return one !== undefined && samePolynomial(one, polynomialOf(i32(1))) && stepOf(offset, loop) !== undefined
+  }
+  return { tensorOf, chunkAlong, isLinear }
 }
 
 /** True if all accesses in chunks walk the axis and the loop of the pass as one run, and nothing else depends on either. */
