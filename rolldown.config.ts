@@ -33,7 +33,7 @@ const withoutFrontend: Plugin = {
          const missing = () => {
            throw environmentError('portable.frontend', 'the portable bundle does not compile specs', { hint: 'use the npm package' })
          }
-         export { missing as filesRead, missing as readBodies, missing as readSpecsOrThrow, missing as readDeclarations, missing as readDeclared, missing as readSearched, missing as searchDeclarations, missing as Project, missing as Node }`
+         export { missing as filesRead, missing as readBodies, missing as readSpecsOrThrow, missing as readDeclarations, missing as readDeclared, missing as readSearched, missing as readSuites, missing as searchDeclarations, missing as Project, missing as Node }`
       : null,
 }
 

@@ -67,8 +67,8 @@ const hasSeveralFloors = (results: Noted['results']): boolean =>
     results.some((other) => shapeName(other) === shapeName(times) && other.floor?.milliseconds !== times.floor?.milliseconds),
   )
 
-/** The CPU device emulates threads with fibers: a plan that is faster on it may be slower on a GPU, and vice versa. */
-const cpuNote = 'These are times of the CPU device: which plan is faster here says nothing about a GPU.'
+/** The CPU device emulates threads with fibers, and Node evaluates the IR: a plan that is faster there may be slower on a GPU, and vice versa. */
+const cpuNote = 'These are times of the CPU: which plan is faster here says nothing about a GPU.'
 
 /** Sources of floors: measured limits, limits by the device's attributes, and unknown ones. */
 export function floorNotes(
@@ -76,7 +76,7 @@ export function floorNotes(
   { name, kind, cacheBytes }: NotedDevice,
   dtype: Arithmetic,
 ): string[] {
-  const cpu = kind === 'simt' ? [cpuNote] : []
+  const cpu = kind === 'simt' || kind === 'js' ? [cpuNote] : []
   if (ceilings === undefined) return [...cpu, `No physical floor: the limits of ${name} (${kind}) are unknown.`]
   const { bandwidth, peak, measured } = ceilings
   const arithmetic = peak[dtype]

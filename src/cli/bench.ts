@@ -22,6 +22,7 @@ import type { TunedMatmul } from '../schedule/tuning/library.js'
 import { decodingCommand } from './bench_decoding.js'
 import { llamaCommand } from './bench_llama.js'
 import { givenShapes, shapesOf } from './bench_options.js'
+import { suiteCommand } from './bench_suite.js'
 import { addTarget } from './bench_target.js'
 import { type CliContext, json } from './context.js'
 import { countsOf, positive } from './options.js'
@@ -171,6 +172,7 @@ export const encoderCommand = (context: () => CliContext) =>
 export const benchCommand = (context: () => CliContext) =>
   addTarget(new Command('bench').description('measure kernels, graphs and plans on a device'), context)
     .enablePositionalOptions()
+    .addCommand(suiteCommand(context))
     .addCommand(encoderCommand(context))
     .addCommand(decodingCommand(context))
     .addCommand(llamaCommand(context))

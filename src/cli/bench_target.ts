@@ -157,7 +157,7 @@ type Prices = (
 }
 
 /** The GPU whose predicted times are shown next to times of the CPU device. */
-const usualGpu = 'h200'
+export const usualGpu = 'h200'
 
 /** @throws usage `plan.*` for a plan that cannot be applied, `frontend.*` */
 async function pricesOf(

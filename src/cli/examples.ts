@@ -52,6 +52,10 @@ const examples: Readonly<Record<string, readonly Example[]>> = {
     ['heddle bench rms_norm --shape m=4096,n=1024', 'a kernel beside its floor'],
     ['heddle bench feed_forward --plans fused --save before.json', 'a graph, to compare later times with'],
   ],
+  'bench suite': [
+    ['heddle bench suite', 'the suites of bench.ts'],
+    ['heddle bench suite --predicted h200 --format markdown', 'prices of a GPU that is not here, for a pull request'],
+  ],
   'bench encoder': [
     ['heddle bench encoder --config bert-base --plans best-encoder', 'a BERT encoder'],
     ['heddle bench encoder --shapes 8x128,32x128 --lengths half --peer torch', 'padded batches beside PyTorch'],

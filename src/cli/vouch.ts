@@ -14,7 +14,7 @@ const ofSpecs = ['repro', 'check', 'inspect', 'plan', 'explore', 'bench', 'tune'
 
 /** @param words verbs of the command line, such as `plan show`; the verbs of `bench` for shipped models do not use specs */
 export const isOfSpecs = ([verb = '', ...parts]: readonly string[]): boolean =>
-  ofSpecs.includes(verb) && !(verb === 'bench' && parts.length > 0)
+  ofSpecs.includes(verb) && !(verb === 'bench' && parts.length > 0 && parts[0] !== 'suite')
 
 /**
  * Records the project's generated source as trusted if its specs compile to the same.

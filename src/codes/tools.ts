@@ -173,6 +173,12 @@ export const toolCodes = texts({
     'The filter of a selftest is not a regular expression. | Brackets or signs that are not closed. | Escape them, or write a plain part of the name.',
   'selftest.model': 'The model of a selftest is not a model folder. | It has no config.json. | Name a model folder.',
   'selftest.selection': 'A selftest selects nothing. | The filter matches no check. | Checks have names such as the hint shows.',
+  'suite.config':
+    'A benchmark suite is declared wrongly. | A part is missing, unknown, given twice or of the wrong kind. | Write defineSuite({ subject, plans, shapes, dtypes }); shapes is a list of extents by dimension.',
+  'suite.file':
+    'A file has no suites that can be run. | It does not exist, throws, imports a missing module, or exports no suite. | Write export default defineSuite({ ... }) in the file that the message names.',
+  'suite.price':
+    'A suite has no predicted times. | The cost model covers graphs and kernels, not programs, and takes no device of this machine. | Time the suite on a device: leave --predicted out.',
   'toolchain.architecture':
     'Kernels are not built for this architecture. | It is older or newer than those that heddle knows. | Use one that the hint lists.',
   'toolchain.cmake':

@@ -7,6 +7,7 @@ import { knownSpecs } from './cache/known.js'
 
 export { filesRead } from './cache/known.js'
 export { type Bodies, readBodies } from './run/bodies.js'
+export { readSuites } from './run/suites.js'
 export { readSearched, type SearchedSpecs, type SearchOptions, searchDeclarations } from './search.js'
 
 /** Specs of a project that must be free of errors. @param only ops of these names; all others are left out. @throws usage `frontend.rejected` */

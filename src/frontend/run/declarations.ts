@@ -91,7 +91,7 @@ export async function translate(root: string, source: string, folder: string, ma
 }
 
 /** A module as JavaScript, and its source map, cached by source text. */
-const translated = (path: string, text: string, memo: Memo): { readonly text: string; readonly map: string | undefined } =>
+export const translated = (path: string, text: string, memo: Memo): { readonly text: string; readonly map: string | undefined } =>
   memo.of('translated', [path, text], () => {
     const { ModuleKind, ScriptTarget, ts } = tsMorph()
     const { outputText, sourceMapText } = ts.transpileModule(text, {
