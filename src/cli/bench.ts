@@ -20,6 +20,7 @@ import { openKernels } from '../runtime/open.js'
 import { keptFor } from '../runtime/tuned_matmuls.js'
 import type { TunedMatmul } from '../schedule/tuning/library.js'
 import { decodingCommand } from './bench_decoding.js'
+import { historyCommand } from './bench_history.js'
 import { llamaCommand } from './bench_llama.js'
 import { givenShapes, shapesOf } from './bench_options.js'
 import { suiteCommand } from './bench_suite.js'
@@ -173,6 +174,7 @@ export const benchCommand = (context: () => CliContext) =>
   addTarget(new Command('bench').description('measure kernels, graphs and plans on a device'), context)
     .enablePositionalOptions()
     .addCommand(suiteCommand(context))
+    .addCommand(historyCommand(context))
     .addCommand(encoderCommand(context))
     .addCommand(decodingCommand(context))
     .addCommand(llamaCommand(context))

@@ -1,11 +1,15 @@
 /** `heddle bench suite`: runs a declared suite of plans, shapes and storage types, prints one table over all, and saves it in a history. */
+import { relative, resolve } from 'node:path'
 import { Command, Option } from '@commander-js/extra-typings'
+import { appendHistory, entryOf, readHistory } from '../bench/history/entry.js'
+import { provenanceOf } from '../bench/history/provenance.js'
 import type { SuiteResult } from '../bench/suite/result.js'
 import { timeSuite } from '../bench/suite/run.js'
 import { suiteCsv, suiteMarkdown, suiteText } from '../bench/suite/table.js'
 import { costDevices } from '../cost/device.js'
 import { environmentError, usageError } from '../errors.js'
 import type { SuiteDecl } from '../lang/suite.js'
+import type { NativeDeviceInfo } from '../runtime/native.js'
 import { openKernels } from '../runtime/open.js'
 import { installation, searchManifests } from '../toolchain/index.js'
 import { deviceStage, modelStage } from './bench_stages.js'
@@ -13,6 +17,7 @@ import { type CliContext, json } from './context.js'
 import { type DeviceName, deviceOption, openOptions } from './opening.js'
 import { positive } from './options.js'
 import { searchPath } from './search_path.js'
+import { version } from './version.js'
 
 export interface BenchSuiteOptions {
   readonly device?: DeviceName | undefined
@@ -20,7 +25,12 @@ export interface BenchSuiteOptions {
   readonly predicted?: string | undefined
   readonly repeats?: number | undefined
   readonly specs?: string | undefined
+  /** A history to add the runs to; true for the usual file. */
+  readonly save?: string | true | undefined
 }
+
+/** File of a project's history, relative to its folder. */
+export const usualHistory = 'bench-history.jsonl'
 
 const formats = ['table', 'markdown', 'csv', 'json'] as const
 
@@ -39,20 +49,42 @@ export async function runSuites(file: string, options: BenchSuiteOptions, contex
   const declared = await readSuites(root, file)
   const suites = declared.map((suite): SuiteDecl => (repeats === undefined ? suite : { ...suite, repeats }))
   const path = await searchPath(root, specs)
-  const results: SuiteResult[] = []
+  const save = await saving(options.save, context)
   if (predicted !== undefined) {
     const { manifest } = await searchManifests(root)
+    const results: SuiteResult[] = []
     for (const suite of suites)
       results.push(await timeSuite(suite, file, await modelStage(suite, predicted, manifest, path), context))
+    await save(results, undefined)
     return results
   }
   const opened = await openKernels(name, openOptions(context))
   try {
+    const results: SuiteResult[] = []
     for (const suite of suites)
       results.push(await timeSuite(suite, file, await deviceStage(suite, opened, path, context), context))
+    await save(results, opened.device.info())
     return results
   } finally {
     opened.device.close()
+  }
+}
+
+type Save = (results: readonly SuiteResult[], info: NativeDeviceInfo | undefined) => Promise<void>
+
+/** Returns the writer of a history, which is read first: nothing is timed in vain. @throws usage `suite.history` */
+async function saving(save: BenchSuiteOptions['save'], { root, signal, log }: CliContext): Promise<Save> {
+  if (save === undefined) return async () => undefined
+  const path = resolve(root, save === true ? usualHistory : save)
+  await readHistory(path)
+  return async (results, info) => {
+    const saved = relative(root, path)
+    const about = await provenanceOf({ root, signal, version, saved, info })
+    await appendHistory(
+      path,
+      results.map((result) => entryOf(result, about)),
+    )
+    log(`saved: ${path}\n`)
   }
 }
 
@@ -75,6 +107,7 @@ export const suiteCommand = (context: () => CliContext) =>
     )
     .option('--repeats <count>', 'timed replays of each plan, shape and type, instead of those of the suite', positive)
     .option('--specs <dir>', 'folder of the spec modules', 'specs')
+    .option('--save [file]', `add the runs to a history; default: ${usualHistory}`)
     .addOption(new Option('--format <format>', 'of the results').choices(formats).default('table' as const))
     .option('--json', 'the same as --format json')
     .action(async (file, options) => {

@@ -53,8 +53,12 @@ const examples: Readonly<Record<string, readonly Example[]>> = {
     ['heddle bench feed_forward --plans fused --save before.json', 'a graph, to compare later times with'],
   ],
   'bench suite': [
-    ['heddle bench suite', 'the suites of bench.ts'],
+    ['heddle bench suite --save', 'the suites of bench.ts, added to the history'],
     ['heddle bench suite --predicted h200 --format markdown', 'prices of a GPU that is not here, for a pull request'],
+  ],
+  'bench history': [
+    ['heddle bench history --out history.html', 'changes over commits, and a page'],
+    ['heddle bench history --format github --fail-on-regression', 'in a workflow'],
   ],
   'bench encoder': [
     ['heddle bench encoder --config bert-base --plans best-encoder', 'a BERT encoder'],

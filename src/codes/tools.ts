@@ -177,8 +177,12 @@ export const toolCodes = texts({
     'A benchmark suite is declared wrongly. | A part is missing, unknown, given twice or of the wrong kind. | Write defineSuite({ subject, plans, shapes, dtypes }); shapes is a list of extents by dimension.',
   'suite.file':
     'A file has no suites that can be run. | It does not exist, throws, imports a missing module, or exports no suite. | Write export default defineSuite({ ... }) in the file that the message names.',
+  'suite.history':
+    'A history of suites cannot be read or written. | The file is no history, or a merge left marks in it. | Name a file that --save wrote, and remove the line that the message names.',
   'suite.price':
     'A suite has no predicted times. | The cost model covers graphs and kernels, not programs, and takes no device of this machine. | Time the suite on a device: leave --predicted out.',
+  'suite.slower':
+    'A suite is slower since its newest run. | A change of the sources, the versions or the machine; the message names plan, shape and kernels. | Undo the change, or commit the history, which then is what later runs are compared with.',
   'toolchain.architecture':
     'Kernels are not built for this architecture. | It is older or newer than those that heddle knows. | Use one that the hint lists.',
   'toolchain.cmake':

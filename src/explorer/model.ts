@@ -4,7 +4,7 @@
  */
 import { z } from 'zod'
 
-export const views = ['plan', 'kernel', 'bench', 'generation'] as const
+export const views = ['plan', 'kernel', 'bench', 'generation', 'history'] as const
 export type View = (typeof views)[number]
 
 const names = z.array(z.string())
@@ -178,6 +178,27 @@ const timeline = z.strictObject({
   spans: z.array(z.strictObject({ name: z.string(), kind: z.string(), count: z.number(), microseconds: z.number() })),
 })
 
+/** Runs of a suite on one device, the oldest first. */
+const history = z.strictObject({
+  title: z.string(),
+  facts: z.array(z.strictObject({ name: z.string(), value: z.string() })),
+  /** Commit, or time, of each run, and further facts of it. */
+  runs: z.array(z.strictObject({ label: z.string(), about: z.string() })),
+  series: z.array(
+    z.strictObject({
+      plan: z.string(),
+      /** Type and shape: series of one panel. */
+      panel: z.string(),
+      /** Microseconds; `run` is an index of `runs`. */
+      points: z.array(z.strictObject({ run: z.number().int(), median: z.number(), low: z.number(), high: z.number() })),
+      /** Runs from which on times differ. */
+      changes: z.array(z.strictObject({ run: z.number().int(), verdict: z.enum(['slower', 'faster']), ratio: z.number() })),
+    }),
+  ),
+  /** Changes in words, the newest first. */
+  changes: z.array(z.strictObject({ verdict: z.enum(['slower', 'faster']), text: z.string(), by: z.string() })),
+})
+
 export const explorerSchema = z.strictObject({
   version: z.literal(1),
   title: z.string(),
@@ -188,6 +209,7 @@ export const explorerSchema = z.strictObject({
   kernels: z.array(kernel),
   bench: bench.optional(),
   timelines: z.array(timeline),
+  history: z.array(history).optional(),
 })
 
 export type ExplorerData = z.infer<typeof explorerSchema>
@@ -202,4 +224,5 @@ export type RunRow = z.infer<typeof row>
 export type Dot = z.infer<typeof dot>
 export type RunTable = z.infer<typeof table>
 export type RunComparison = z.infer<typeof comparison>
+export type HistoryView = z.infer<typeof history>
 export type Timeline = z.infer<typeof timeline>

@@ -8,9 +8,12 @@ export const home = fileURLToPath(new URL('../..', import.meta.url))
 export const examples = join(home, 'test/examples')
 
 /** @param name of a folder beside this file @returns the copy's root, to be removed when done */
-export async function install(name: string): Promise<string> {
+export const install = (name: string): Promise<string> => installed(join(examples, name))
+
+/** The same for any folder. */
+export async function installed(folder: string): Promise<string> {
   const root = await mkdtemp(join(tmpdir(), 'heddle-example-'))
-  await cp(join(examples, name), root, { recursive: true })
+  await cp(folder, root, { recursive: true })
   const command = join(root, 'node_modules/.bin/heddle')
   await mkdir(join(root, 'node_modules/.bin'), { recursive: true })
   await symlink(home, join(root, 'node_modules/heddle'))

@@ -9,6 +9,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { views } from '../../src/explorer/model.js'
 import { pageHtml } from '../../src/explorer/page.js'
 import { encoderPage, graphPage } from './data.js'
+import { historyPage } from './history_data.js'
 import { cutTexts, kin, overflowing, overlappingTexts } from './page_checks.js'
 
 const installed = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find((path) => existsSync(path))
@@ -61,6 +62,7 @@ describe.skipIf(installed === undefined)('every view', () => {
     for (const [name, data] of [
       ['graph.html', graphPage()],
       ['encoder.html', encoderPage()],
+      ['history.html', historyPage()],
     ] as const) {
       await open(name, pageHtml(data))
       await page.evaluate(axe.source)
@@ -147,6 +149,19 @@ describe.skipIf(installed === undefined)('user actions', () => {
     await page.getByRole('region', { name: 'drawing of fused' }).locator('.box', { hasText: 'layer_norm' }).click()
     await page.getByRole('button', { name: 'Open layer_norm__f16' }).click()
     expect(await page.locator('.pane h3').allTextContents()).toEqual(['Body', 'IR', 'CUDA', 'SASS'])
+  })
+
+  it('shows since which run a plan is slower, in words and at its place in the chart', async () => {
+    await open('history.html', pageHtml(historyPage()))
+    expect(await page.locator('[role=tab][aria-selected=true]').textContent()).toBe('History')
+    const changes = await page.locator('.changes tbody tr').allTextContents()
+    expect(changes).toHaveLength(2)
+    expect(changes[0]).toMatch(
+      /^slowerfused f(16|32) m=4096,n=1024 is slower, 1\.\d+ times .* since 1313131: matmul_bias_gelu__f16/,
+    )
+    const marks = await page.locator('.panels title', { hasText: 'is slower since 1313131' }).allTextContents()
+    expect(marks).toHaveLength(2)
+    await open('graph.html', pageHtml(graphPage()))
   })
 
   it('shows which plan became slower', async () => {

@@ -51,6 +51,7 @@ const sidebar: DefaultTheme.SidebarItem[] = [
         'export',
         'int8-models',
         'tuning',
+        'benchmark',
         'explore',
         'read-a-kernel',
         'editor',

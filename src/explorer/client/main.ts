@@ -3,18 +3,26 @@ import type { ExplorerData, View } from '../model.js'
 import { benchSection } from './bench.js'
 import { el } from './dom.js'
 import { generationSection } from './generation.js'
+import { historySection } from './history.js'
 import { kernelSection } from './kernel.js'
 import { planSection } from './plan.js'
 
-const titles: Readonly<Record<View, string>> = { plan: 'Plan', kernel: 'Kernel', bench: 'Bench', generation: 'Generation' }
+const titles: Readonly<Record<View, string>> = {
+  plan: 'Plan',
+  kernel: 'Kernel',
+  bench: 'Bench',
+  generation: 'Generation',
+  history: 'History',
+}
 
 /** Views with data. */
-function viewsOf({ plan, kernels, bench, timelines }: ExplorerData): View[] {
+function viewsOf({ plan, kernels, bench, timelines, history = [] }: ExplorerData): View[] {
   const found: View[] = []
   if (plan !== undefined) found.push('plan')
   if (kernels.length > 0) found.push('kernel')
   if (bench !== undefined) found.push('bench')
   if (timelines.length > 0) found.push('generation')
+  if (history.length > 0) found.push('history')
   return found
 }
 
@@ -32,6 +40,7 @@ function start(data: ExplorerData, tabs: HTMLElement, main: HTMLElement): void {
     kernel: () => kernelSection(data, chosenKernel),
     bench: () => (data.bench === undefined ? el('div') : benchSection(data.bench)),
     generation: () => generationSection(data.timelines),
+    history: () => historySection(data.history ?? []),
   }
   const list = el('div', { role: 'tablist', 'aria-label': 'views' })
   const buttons = new Map(
