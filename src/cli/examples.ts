@@ -16,6 +16,10 @@ const examples: Readonly<Record<string, readonly Example[]>> = {
     ['heddle watch', 'compile and check every save'],
     ['heddle watch --device simt', 'the same on the CPU device'],
   ],
+  dev: [
+    ['heddle dev', 'a live page of the project'],
+    ['heddle dev rms_norm --device simt', 'of one op, checked on the CPU device'],
+  ],
   check: [
     ['heddle check', 'everything in the project, every storage type'],
     ['heddle check rms_norm --device simt --dtype f32', 'one op on the CPU device'],

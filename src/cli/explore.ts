@@ -6,7 +6,7 @@ import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { Command, InvalidArgumentError } from '@commander-js/extra-typings'
 import { findEntry } from '../bench/target/subject.js'
-import { usageError } from '../errors.js'
+import { HeddleError, usageError } from '../errors.js'
 import type { ExplorerData, PlanView } from '../explorer/model.js'
 import { explorerSchema } from '../explorer/model.js'
 import { pageHtml } from '../explorer/page.js'
@@ -32,6 +32,8 @@ export interface ExploreOptions extends Omit<PlanOptions, 'graph'> {
   readonly compare?: string | undefined
   /** Files of `heddle bench`: one to show, or two to compare. */
   readonly bench?: readonly string[] | undefined
+  /** False leaves nvcc out, also for a single kernel. */
+  readonly compile?: boolean | undefined
 }
 
 const mostRuns = 2
@@ -64,7 +66,9 @@ async function subjectOf(name: string | undefined, options: ExploreOptions, root
     const written = plans.find((each) => each.graph === graph && each.auto === undefined)
     const usual = ['unfused', ...(written === undefined ? [] : [written.name])]
     const asked = [plan, compare].flatMap((each) => (each === undefined ? [] : [each]))
-    return { kind: 'graph', graph, plans: [...new Set(asked.length > 0 ? asked : usual)] } as const
+    const shown = [...new Set(asked.length > 0 ? asked : usual)]
+    const others = plans.filter((each) => each.graph === graph && each.auto === undefined && !shown.includes(each.name))
+    return { kind: 'graph', graph, plans: shown, others: others.map((each) => each.name) } as const
   }
   if (name === undefined) {
     throw usageError('explore.subject', 'nothing to show: there is no plan', {
@@ -79,13 +83,28 @@ async function subjectOf(name: string | undefined, options: ExploreOptions, root
   return { kind: 'kernel', name } as const
 }
 
-/** Instance keys of the kernels that plans launch, in the requested storage type. Kernels that were not generated are omitted. */
+/** Reports of further plans, which the page offers. A plan without a price is left out. */
+async function otherReports(names: readonly string[], options: PlanOptions, context: CliContext): Promise<readonly PlanReport[]> {
+  const found: PlanReport[] = []
+  for (const name of names) {
+    const reports = await explainPlans([name], options, context).catch((error: unknown) => {
+      if (error instanceof HeddleError) return []
+      throw error
+    })
+    found.push(...reports)
+  }
+  return found
+}
+
+/**
+ * Instance keys of the kernels that plans launch, in the requested storage type, the slowest first. Kernels that were not generated are
+ * omitted.
+ */
 async function keysOf(reports: readonly PlanReport[], dtype: ExploreOptions['dtype'], root: string): Promise<string[]> {
   const { manifest } = await searchManifests(root)
-  const names = new Set(
-    reports.flatMap(({ steps }) => steps.flatMap(({ kind, kernel }) => (kind === 'library matmul' ? [] : [kernel]))),
-  )
-  return [...names].flatMap((name) => findEntry(manifest, name, dtype)?.key ?? [])
+  const steps = reports.flatMap((report) => report.steps).filter(({ kind }) => kind !== 'library matmul')
+  const slowest = steps.toSorted((a, b) => b.microseconds - a.microseconds)
+  return [...new Set(slowest.map(({ kernel }) => kernel))].flatMap((name) => findEntry(manifest, name, dtype)?.key ?? [])
 }
 
 /** Instance key for a name: in the requested storage type, else in the op's first. An unknown name is returned unchanged. */
@@ -122,15 +141,20 @@ export async function explore(name: string | undefined, options: ExploreOptions,
   const runs = await readRuns(options.bench ?? [], root)
   const subject = await subjectOf(name, options, root)
   let reports: readonly PlanReport[] = []
+  let others: readonly PlanReport[] = []
   let keys: readonly string[] = []
   if (subject?.kind === 'graph') {
     log(`predicting costs of ${subject.plans.join(' and ')} of ${subject.graph}\n`)
     reports = await explainPlans(subject.plans, { ...options, graph: subject.graph }, context)
+    others = await otherReports(subject.others, { ...options, graph: subject.graph }, context)
     keys = await keysOf(reports, options.dtype, root)
   } else if (subject?.kind === 'kernel') keys = [await keyOf(subject.name, options.dtype, root)]
   if (keys.length > 0) log(`reading ${keys.length} ${keys.length === 1 ? 'kernel' : 'kernels'}\n`)
   // nvcc takes seconds per source: it is run for a single kernel only, not for all kernels of a plan.
-  const kernels = keys.length === 0 ? [] : await kernelViews(keys, options.specs, context, subject?.kind === 'kernel')
+  const kernels =
+    keys.length === 0
+      ? []
+      : await kernelViews(keys, options.specs, context, options.compile !== false && subject?.kind === 'kernel')
   const bench = benchView(runs, reports, usualRatio, subject?.kind === 'graph' ? options : undefined)
   const [first] = reports
   const plan: PlanView | undefined =
@@ -139,7 +163,8 @@ export async function explore(name: string | undefined, options: ExploreOptions,
       : {
           graph: first.graph,
           setting: heading(first, options),
-          plans: reports.map((report) => drawPlan(report, measuredKernels(bench?.runs ?? [], report.plan))),
+          plans: [...reports, ...others].map((report) => drawPlan(report, measuredKernels(bench?.runs ?? [], report.plan))),
+          ...(others.length === 0 ? {} : { shown: reports.map((report) => report.plan) }),
         }
   const title = subject === undefined ? bench?.runs[0]?.title : subject.kind === 'graph' ? subject.graph : kernels[0]?.key
   return explorerSchema.parse({
@@ -156,7 +181,7 @@ export async function explore(name: string | undefined, options: ExploreOptions,
 }
 
 /** Parses a port, or 0 for a free one. */
-function portOf(text: string): number {
+export function portOf(text: string): number {
   const port = Number(text)
   if (!/^\d+$/.test(text) || port > 65_535) throw new InvalidArgumentError('Expected a port, or 0 for a free one.')
   return port

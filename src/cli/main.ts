@@ -34,6 +34,7 @@ const groups: Readonly<Record<string, Readonly<Record<string, () => Promise<Verb
   'Write kernels:': {
     init: async () => (await import('./init.js')).initCommand,
     gen: async () => (await import('./gen.js')).genCommand,
+    dev: async () => (await import('./dev.js')).devCommand,
     watch: async () => (await import('./watch.js')).watchCommand,
     check: async () => (await import('./check.js')).checkCommand,
     repro: async () => (await import('./repro.js')).reproCommand,

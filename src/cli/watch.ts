@@ -25,17 +25,24 @@ const settling = 40
  * @throws usage `watch.specs` without a folder of specs, or if the system cannot watch it
  */
 export async function watch(options: WatchOptions, context: CliContext): Promise<void> {
-  const { root, signal, log } = context
-  const device = options.device ?? (await jsByDefault(openOptions(context))) ?? 'simt'
+  const device = options.device ?? (await checkDevice(context))
+  await atEveryChange(context, () => round(device, context))
+}
+
+/** Default device of checks after a change. */
+export const checkDevice = async (context: CliContext): Promise<DeviceName> => (await jsByDefault(openOptions(context))) ?? 'simt'
+
+/** Acts once, then at every change of a spec, until the signal fires. @throws usage `watch.specs`, and errors of the action */
+export async function atEveryChange({ root, signal, log }: CliContext, act: () => Promise<void>): Promise<void> {
   const folder = resolve(root, 'specs')
   // The watch begins before the first round, so that no change is missed.
   const changes = changesIn(folder)
   const end = (): void => changes.close()
   signal.addEventListener('abort', end)
   try {
-    await round(device, context)
+    await act()
     log(`watching ${folder}; stop with Ctrl-C\n`)
-    while (await changes.next()) await round(device, context)
+    while (await changes.next()) await act()
   } finally {
     signal.removeEventListener('abort', end)
     changes.close()
@@ -161,7 +168,7 @@ async function round(device: DeviceName, context: CliContext): Promise<void> {
 }
 
 /** Ops of changed generated files; removed files have none. */
-async function opsOf(root: string, changed: readonly string[]): Promise<string[]> {
+export async function opsOf(root: string, changed: readonly string[]): Promise<string[]> {
   if (changed.length === 0) return []
   const [own = root] = installation(root).generated
   const { kernels } = await readManifestOf(own)

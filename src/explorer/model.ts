@@ -56,7 +56,13 @@ const plan = z.strictObject({
   edges: z.array(edge),
 })
 
-const planView = z.strictObject({ graph: z.string(), setting: z.string(), plans: z.array(plan).min(1) })
+const planView = z.strictObject({
+  graph: z.string(),
+  setting: z.string(),
+  plans: z.array(plan).min(1),
+  /** Names of the plans that are drawn first; missing if all are. */
+  shown: names.optional(),
+})
 
 const kernel = z.strictObject({
   key: z.string(),
@@ -199,6 +205,15 @@ const history = z.strictObject({
   changes: z.array(z.strictObject({ verdict: z.enum(['slower', 'faster']), text: z.string(), by: z.string() })),
 })
 
+/** State of a live page: of the last change of the specs. */
+const live = z.strictObject({
+  state: z.enum(['working', 'ready', 'failed']),
+  /** Current work, or the results of checks and the errors of specs. */
+  text: z.string(),
+  /** Number of the page's data: another number is other data. */
+  version: z.number().int(),
+})
+
 export const explorerSchema = z.strictObject({
   version: z.literal(1),
   title: z.string(),
@@ -210,6 +225,8 @@ export const explorerSchema = z.strictObject({
   bench: bench.optional(),
   timelines: z.array(timeline),
   history: z.array(history).optional(),
+  /** Present if the page follows a server. */
+  live: live.optional(),
 })
 
 export type ExplorerData = z.infer<typeof explorerSchema>
@@ -224,5 +241,6 @@ export type RunRow = z.infer<typeof row>
 export type Dot = z.infer<typeof dot>
 export type RunTable = z.infer<typeof table>
 export type RunComparison = z.infer<typeof comparison>
+export type LiveState = z.infer<typeof live>
 export type HistoryView = z.infer<typeof history>
 export type Timeline = z.infer<typeof timeline>

@@ -29,5 +29,6 @@ export function pageHtml(data: ExplorerData): string {
   const script = readPart(pageFiles.script).replaceAll('</script', '<\\/script')
   const render = Handlebars.create().compile(readPart(pageFiles.template))
   // The template escapes the title; script and data are not escaped, but cannot end their elements.
-  return render({ title: data.title, command: data.command, script, data: inlineJson(data) })
+  // A live page asks its own server, and no other.
+  return render({ title: data.title, command: data.command, script, data: inlineJson(data), live: data.live !== undefined })
 }

@@ -1,7 +1,10 @@
-/** Serves a page on loopback until a signal fires. Requests with a foreign host name are refused (DNS rebinding). */
-import { createServer } from 'node:http'
+/**
+ * Serves a page on loopback until a signal fires: of fixed data, or a live one that is told of new data by server-sent events. Requests with a
+ * foreign host name are refused (DNS rebinding).
+ */
+import { createServer, type ServerResponse } from 'node:http'
 import { environmentError } from '../errors.js'
-import type { ExplorerData } from './model.js'
+import type { ExplorerData, LiveState } from './model.js'
 import { pageHtml } from './page.js'
 
 const host = '127.0.0.1'
@@ -19,24 +22,86 @@ export interface Served {
  */
 const isLocal = (name = ''): boolean => /^(127\.0\.0\.1|localhost|\[::1\])(:\d{1,5})?$/i.test(name)
 
+/** Answer to a request: a text of a type, or a stream that the site keeps open. */
+type Answer = { readonly type: string; readonly text: string } | { readonly open: (response: ServerResponse) => void }
+
+/** Answers by path. */
+type Site = Readonly<Record<string, () => Answer>>
+
 /**
  * @param port 0 takes a free one
  * @throws environment `explore.port` for a port that is not available, `explore.page` if the package is incomplete
  */
-export async function servePage(data: ExplorerData, port: number, signal: AbortSignal): Promise<Served> {
-  const html = pageHtml(data)
-  const json = JSON.stringify(data)
+export function servePage(data: ExplorerData, port: number, signal: AbortSignal): Promise<Served> {
+  const [text, json] = [pageHtml(data), JSON.stringify(data)]
+  return serve(
+    { '/': () => ({ type: 'text/html', text }), '/data.json': () => ({ type: 'application/json', text: json }) },
+    port,
+    signal,
+  )
+}
+
+/** A page whose data changes. */
+export interface LivePage extends Served {
+  /** Replaces the data. Open pages draw it without reloading. */
+  show(data: ExplorerData): void
+  /** Tells open pages what is being done, or how it ended. */
+  tell(state: LiveState['state'], text: string): void
+}
+
+/** @param first data until there is other. @throws as `servePage` */
+export async function serveLive(first: ExplorerData, port: number, signal: AbortSignal): Promise<LivePage> {
+  let data = first
+  let live: LiveState = { state: 'working', text: '', version: 0 }
+  const listeners = new Set<ServerResponse>()
+  const current = (): ExplorerData => ({ ...data, live })
+  const event = (): string => `data: ${JSON.stringify(live)}\n\n`
+  const change = (next: LiveState): void => {
+    live = next
+    for (const response of listeners) response.write(event())
+  }
+  const events = (response: ServerResponse): void => {
+    response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-store' })
+    // A browser that lost the server asks again after this time, in ms.
+    response.write(`retry: 1000\n${event()}`)
+    listeners.add(response)
+    response.on('close', () => listeners.delete(response))
+  }
+  // Fails at once if the package is incomplete.
+  pageHtml(current())
+  const served = await serve(
+    {
+      '/': () => ({ type: 'text/html', text: pageHtml(current()) }),
+      '/data.json': () => ({ type: 'application/json', text: JSON.stringify(current()) }),
+      '/events': () => ({ open: events }),
+    },
+    port,
+    signal,
+  )
+  return {
+    ...served,
+    show: (next) => {
+      data = next
+      change({ ...live, version: live.version + 1 })
+    },
+    tell: (state, text) => change({ ...live, state, text }),
+  }
+}
+
+async function serve(site: Site, port: number, signal: AbortSignal): Promise<Served> {
   let bound = port
-  const server = createServer(({ method, url, headers }, response) => {
+  const paths = Object.keys(site)
+  const server = createServer(({ method, url = '', headers }, response) => {
     const answer = (status: number, type: string, text: string): void => {
       response.writeHead(status, { 'content-type': `${type}; charset=utf-8`, 'cache-control': 'no-store' })
       response.end(method === 'HEAD' ? '' : text)
     }
     if (!isLocal(headers.host)) return answer(403, 'text/plain', 'this page is for this machine\n')
     if (method !== 'GET' && method !== 'HEAD') return answer(405, 'text/plain', 'only GET is supported\n')
-    if (url === '/') return answer(200, 'text/html', html)
-    if (url === '/data.json') return answer(200, 'application/json', json)
-    return answer(404, 'text/plain', 'there are / and /data.json\n')
+    const found = Object.hasOwn(site, url) ? site[url]?.() : undefined
+    if (found === undefined) return answer(404, 'text/plain', `there are ${paths.slice(0, -1).join(', ')} and ${paths.at(-1)}\n`)
+    if ('text' in found) return answer(200, found.type, found.text)
+    return method === 'HEAD' ? answer(200, 'text/event-stream', '') : found.open(response)
   })
   await new Promise<void>((done, fail) => {
     server.once('error', (cause) =>

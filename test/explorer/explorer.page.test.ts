@@ -8,6 +8,7 @@ import { type Browser, chromium, type Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { views } from '../../src/explorer/model.js'
 import { pageHtml } from '../../src/explorer/page.js'
+import { serveLive } from '../../src/explorer/server.js'
 import { encoderPage, graphPage } from './data.js'
 import { historyPage } from './history_data.js'
 import { cutTexts, kin, overflowing, overlappingTexts } from './page_checks.js'
@@ -151,6 +152,22 @@ describe.skipIf(installed === undefined)('user actions', () => {
     expect(await page.locator('.pane h3').allTextContents()).toEqual(['Body', 'IR', 'CUDA', 'SASS'])
   })
 
+  it('offers the plans that it does not draw, and describes the slowest step at first', async () => {
+    const data = graphPage()
+    if (data.plan === undefined) throw new Error('there is a plan')
+    await open('picker.html', pageHtml({ ...data, plan: { ...data.plan, shown: ['unfused'] } }))
+    await show('plan')
+    const drawings = (): Promise<string[]> => page.locator('.plan h3').allTextContents()
+    expect(await drawings()).toEqual(['unfused'])
+    const [slowest] = (data.plan.plans[0]?.boxes ?? []).toSorted((a, b) => b.microseconds - a.microseconds)
+    expect(await page.locator('.detail h3').first().textContent()).toBe(`${slowest?.kernel} in unfused`)
+    await page.getByLabel('plan beside it').selectOption('fused')
+    expect(await drawings()).toEqual(['unfused', 'fused'])
+    await page.getByLabel('plan', { exact: true }).selectOption('fused')
+    expect(await drawings()).toEqual(['fused'])
+    await open('graph.html', pageHtml(graphPage()))
+  })
+
   it('shows since which run a plan is slower, in words and at its place in the chart', async () => {
     await open('history.html', pageHtml(historyPage()))
     expect(await page.locator('[role=tab][aria-selected=true]').textContent()).toBe('History')
@@ -168,6 +185,42 @@ describe.skipIf(installed === undefined)('user actions', () => {
     await show('bench')
     expect(await page.locator('#compared .slower').count()).toBe(1)
     expect(await page.locator('#compared').textContent()).toContain('now.json compared with before.json')
+  })
+})
+
+describe.skipIf(installed === undefined)('a live page', () => {
+  it('draws other data without reloading, where the reader is, and shows states', async () => {
+    const stop = new AbortController()
+    const first = graphPage()
+    const live = await serveLive(first, 0, stop.signal)
+    await page.goto(live.url)
+    await page.evaluate(() => Object.assign(window, { stays: 'here' }))
+    await show('kernel')
+    await page.getByLabel('pass', { exact: true }).focus()
+    await page.keyboard.press('ArrowRight')
+    live.tell('working', 'checking layer_norm')
+    await page.getByRole('status').getByText('Working: checking layer_norm').waitFor()
+    const [kernel, ...others] = first.kernels
+    if (kernel === undefined) throw new Error('there is a kernel')
+    const cuda = { ...kernel.cuda, text: '// other source', places: [] }
+    live.show({ ...first, title: 'other title', kernels: [{ ...kernel, cuda }, ...others] })
+    live.tell('failed', 'FAIL layer_norm: 2 of 9 differ\n  case 1')
+    await page.locator('.line', { hasText: '// other source' }).waitFor()
+    await page.getByRole('region', { name: 'results' }).getByText('case 1').waitFor()
+    expect(await page.locator('h1').textContent()).toBe('other title')
+    expect(await page.locator('[role=tab][aria-selected=true]').textContent()).toBe('Kernel')
+    // The pass that was chosen, and the same window.
+    expect(await page.getByLabel('pass', { exact: true }).inputValue()).toBe('1')
+    expect(await page.evaluate(() => 'stays' in window)).toBe(true)
+    await page.evaluate(axe.source)
+    expect(await violations()).toEqual([])
+    stop.abort()
+    await live.closed
+    await page.getByRole('status').getByText('The server has ended').waitFor()
+    // The browser reports the stream that ended.
+    errors.length = 0
+    requests.length = 0
+    await open('graph.html', pageHtml(graphPage()))
   })
 })
 

@@ -2,7 +2,7 @@
 import type { BenchView, Run, RunRow } from '../model.js'
 import { chart, fitted, marginFor, Plot, textWidth } from './charts.js'
 import { el, factList, legend, tableOf } from './dom.js'
-import { chance, milliseconds, percent, short } from './format.js'
+import { chance, logTick, milliseconds, percent, short } from './format.js'
 import { predictionsSection, rooflineSection } from './scatter.js'
 import { stackedSection } from './stacked.js'
 
@@ -17,75 +17,75 @@ function noteOf({ milliseconds: { median }, floor, predicted }: RunRow): string 
   return `${median.toPrecision(4)}${share}${prediction}`
 }
 
-/** One panel per shape: a bar to the median, a whisker over the quartiles, a dashed line at the floor, a tick at the prediction. */
+const tell = (row: RunRow): string =>
+  `${row.name}: ${milliseconds(row.milliseconds.median)} (${row.milliseconds.low.toPrecision(4)} to ${row.milliseconds.high.toPrecision(4)})`
+
+/** Largest time of a row on the axis. */
+const endOf = (row: RunRow): number => Math.max(row.milliseconds.high, row.predicted ?? 0)
+
+/** Ratio of times beyond which the axis is logarithmic: the shortest bar would be a line. */
+const widest = 30
+
+/** True if bars of one linear axis would hide the fastest row. */
+const isWide = (rows: readonly RunRow[]): boolean =>
+  Math.max(...rows.map(endOf)) > widest * Math.min(...rows.map(({ milliseconds: { low } }) => low))
+
+/** Extent of the axis: from 0, or around the times of a logarithmic one. */
+function axisOf(rows: readonly RunRow[]) {
+  const most = Math.max(...rows.map(endOf))
+  const common = { label: 'ms', grid: true, ticks: 4 }
+  if (!isWide(rows)) return { ...common, domain: [0, most] }
+  const least = Math.min(...rows.flatMap(({ milliseconds: { low }, predicted, floor }) => [low, predicted ?? low, floor ?? low]))
+  return { ...common, type: 'log' as const, domain: [least / 1.5, most * 1.2], tickFormat: (value: number) => logTick(value) }
+}
+
+/** Median, as a bar, or as a dot on a logarithmic axis, where a length has no meaning; whiskers over the quartiles. */
+function medianMarks(rows: readonly RunRow[]) {
+  const fill = (row: RunRow): string => (row.peer ? 'var(--peer)' : 'var(--plan)')
+  const x = (row: RunRow): number => row.milliseconds.median
+  const ends = rows.flatMap(({ name, milliseconds: { low, high } }) => [low, high].map((end) => ({ name, end })))
+  return [
+    isWide(rows)
+      ? Plot.dot(rows, { x, y: 'name', r: 6, fill, title: tell })
+      : Plot.barX(rows, { x, y: 'name', fill, insetTop: 4, insetBottom: 4, title: tell }),
+    Plot.ruleY(rows, {
+      x1: (row: RunRow) => row.milliseconds.low,
+      x2: (row: RunRow) => row.milliseconds.high,
+      y: 'name',
+      stroke: 'currentColor',
+      strokeWidth: 1.5,
+    }),
+    Plot.tickX(ends, { x: 'end', y: 'name', stroke: 'currentColor', insetTop: 9, insetBottom: 9 }),
+  ]
+}
+
+/** A dashed line at the floor, ticks at predictions. */
+function limitMarks(rows: readonly RunRow[], floor: number | undefined) {
+  const predicted = rows.filter((row) => row.predicted !== undefined)
+  return [
+    Plot.tickX(predicted, { x: 'predicted', y: 'name', stroke: 'var(--hue2)', strokeWidth: 3, insetTop: 2, insetBottom: 2 }),
+    ...(floor === undefined ? [] : [Plot.ruleX([floor], { stroke: 'var(--floor)', strokeWidth: 1.5, strokeDasharray: '5 3' })]),
+  ]
+}
+
+/** One panel per shape. */
 function timesPanel(shape: string, rows: readonly RunRow[]): HTMLElement {
   const [floor] = rows.flatMap((row) => (row.floor === undefined ? [] : [row.floor]))
   const names = rows.map(({ name }) => name)
-  const tell = (row: RunRow): string =>
-    `${row.name}: ${milliseconds(row.milliseconds.median)} (${row.milliseconds.low.toPrecision(4)} to ${row.milliseconds.high.toPrecision(4)})`
-  const predicted = rows.filter((row) => row.predicted !== undefined)
   const figure = chart(`Milliseconds at ${shape}: ${rows.map(tell).join('; ')}`, (width) => {
     const marginLeft = marginFor(names, width)
     // On a narrow screen the labels are only in the table.
     const longest = Math.ceil(Math.max(...rows.map((row) => textWidth(noteOf(row))))) + 14
     const hasNotes = width - marginLeft - longest > 120
+    const notes = Plot.text(rows, { x: endOf, y: 'name', text: noteOf, dx: 8, textAnchor: 'start' })
     return {
       height: rows.length * rowHeight + 66,
       marginBottom: 44,
       marginLeft,
       marginRight: hasNotes ? longest : 14,
-      x: {
-        label: 'ms',
-        grid: true,
-        ticks: 4,
-        domain: [0, Math.max(...rows.map((row) => Math.max(row.milliseconds.high, row.predicted ?? 0)))],
-      },
+      x: axisOf(rows),
       y: { label: null, domain: names, tickSize: 0, tickFormat: (name: string) => fitted(name, marginLeft - 10) },
-      marks: [
-        Plot.barX(rows, {
-          x: (row: RunRow) => row.milliseconds.median,
-          y: 'name',
-          fill: (row: RunRow) => (row.peer ? 'var(--peer)' : 'var(--plan)'),
-          insetTop: 4,
-          insetBottom: 4,
-          title: tell,
-        }),
-        Plot.ruleY(rows, {
-          x1: (row: RunRow) => row.milliseconds.low,
-          x2: (row: RunRow) => row.milliseconds.high,
-          y: 'name',
-          stroke: 'currentColor',
-          strokeWidth: 1.5,
-        }),
-        Plot.tickX(
-          [...rows, ...rows].map((row, i) => ({
-            name: row.name,
-            end: i < rows.length ? row.milliseconds.low : row.milliseconds.high,
-          })),
-          {
-            x: 'end',
-            y: 'name',
-            stroke: 'currentColor',
-            insetTop: 9,
-            insetBottom: 9,
-          },
-        ),
-        Plot.tickX(predicted, { x: 'predicted', y: 'name', stroke: 'var(--hue2)', strokeWidth: 3, insetTop: 2, insetBottom: 2 }),
-        ...(floor === undefined
-          ? []
-          : [Plot.ruleX([floor], { stroke: 'var(--floor)', strokeWidth: 1.5, strokeDasharray: '5 3' })]),
-        ...(hasNotes
-          ? [
-              Plot.text(rows, {
-                x: (row: RunRow) => Math.max(row.milliseconds.high, row.predicted ?? 0),
-                y: 'name',
-                text: noteOf,
-                dx: 8,
-                textAnchor: 'start',
-              }),
-            ]
-          : []),
-      ],
+      marks: [...medianMarks(rows), ...limitMarks(rows, floor), ...(hasNotes ? [notes] : [])],
     }
   })
   const of = floor === undefined ? '' : `, floor ${milliseconds(floor)}`
@@ -109,7 +109,11 @@ function timesSection({ rows }: Run): HTMLElement {
     'section',
     { id: 'times' },
     el('h2', {}, 'Time by plan and shape'),
-    el('p', {}, 'Whiskers span the quartiles. Every panel has its own axis, starting at 0.'),
+    el(
+      'p',
+      {},
+      `Whiskers span the quartiles. Every panel has its own axis, from 0, or a logarithmic one with dots where times differ by more than ${widest} times.`,
+    ),
     legend(entries),
     el('div', { class: 'panels' }, ...panels),
   )

@@ -39,8 +39,11 @@ function markChanges(code: Code, text: string, before: string | undefined): void
     if (line.trim() !== '' && !known.has(line.trim())) code.lines[i]?.classList.add('changed')
 }
 
+/** Passes that the reader chose, by kernel: a page that is drawn again shows the same. */
+const chosenPass = new Map<string, string>()
+
 /** The IR with a slider over the passes. */
-function passes({ stages }: KernelView, names: ReadonlySet<string>, linked: Linked): HTMLElement {
+function passes({ key, stages }: KernelView, names: ReadonlySet<string>, linked: Linked): HTMLElement {
   const title = el('span', { 'aria-live': 'polite' })
   const slider = el('input', { type: 'range', min: 0, max: stages.length - 1, value: 0, 'aria-label': 'pass' })
   const holder = el('div')
@@ -59,8 +62,16 @@ function passes({ stages }: KernelView, names: ReadonlySet<string>, linked: Link
     title.textContent = `${at + 1} of ${stages.length}: ${stage.pass}`
     slider.setAttribute('aria-valuetext', stage.pass)
   }
-  slider.addEventListener('input', () => show(Number(slider.value)))
-  show(0)
+  slider.addEventListener('input', () => {
+    chosenPass.set(key, stages[Number(slider.value)]?.pass ?? '')
+    show(Number(slider.value))
+  })
+  const first = Math.max(
+    0,
+    stages.findIndex(({ pass }) => pass === chosenPass.get(key)),
+  )
+  slider.value = String(first)
+  show(first)
   const note = stages.length > 1 ? ' Lines with a green edge are new.' : ''
   const about = stages.length > 1 ? el('div', { class: 'slider' }, slider, title, el('span', { class: 'quiet' }, note)) : title
   return pane('IR', about, holder)
@@ -177,8 +188,12 @@ function oneKernel(kernel: KernelView): HTMLElement {
   )
 }
 
-/** @param chosen initial kernel; default: the first */
-export function kernelSection({ kernels }: ExplorerData, chosen: string | undefined): HTMLElement {
+/** @param chosen initial kernel; default: the first @param onChoice called with another that the reader chooses */
+export function kernelSection(
+  { kernels }: ExplorerData,
+  chosen: string | undefined,
+  onChoice: (key: string) => void,
+): HTMLElement {
   const first = kernels.find(({ key }) => key === chosen) ?? kernels[0]
   const holder = el('div')
   if (first !== undefined) holder.append(oneKernel(first))
@@ -187,7 +202,9 @@ export function kernelSection({ kernels }: ExplorerData, chosen: string | undefi
   const choice = el('select', { class: 'button', id: 'kernel' }, ...options)
   choice.addEventListener('change', () => {
     const next = kernels.find(({ key }) => key === choice.value)
-    if (next !== undefined) holder.replaceChildren(oneKernel(next))
+    if (next === undefined) return
+    onChoice(next.key)
+    holder.replaceChildren(oneKernel(next))
   })
   return el('div', {}, el('div', { class: 'row' }, el('label', { for: 'kernel' }, 'Kernel'), choice), holder)
 }

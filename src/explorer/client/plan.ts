@@ -83,7 +83,7 @@ function verdictOf({ plan }: Drawn, edge: Edge, at: number): HTMLElement {
   )
 }
 
-function detailOf(drawn: Drawn, at: number, box: Box, openKernel: ((key: string) => HTMLElement) | undefined): HTMLElement[] {
+function detailOf(drawn: Drawn, at: number, box: Box, openKernel: (() => HTMLElement) | undefined): HTMLElement[] {
   const { plan } = drawn
   const edges = plan.edges.filter(({ from, to }) => from === at || to === at)
   const rate = box.flops === 0 ? [] : [{ name: 'arithmetic', value: scaled(box.flops, 'FLOP') }]
@@ -101,7 +101,7 @@ function detailOf(drawn: Drawn, at: number, box: Box, openKernel: ((key: string)
       ...rate,
       { name: 'nodes', value: box.nodes.join(', ') },
     ]),
-    ...(openKernel === undefined ? [] : [openKernel(box.kernel)]),
+    ...(openKernel === undefined ? [] : [openKernel()]),
     el('h3', {}, 'Why it ends here'),
     edges.length === 0
       ? el('p', {}, 'No other step reads its outputs or writes its inputs.')
@@ -109,14 +109,10 @@ function detailOf(drawn: Drawn, at: number, box: Box, openKernel: ((key: string)
   ]
 }
 
-/** @param open shows a kernel of the page, by the name of its op */
-export function planSection(view: PlanView, { kernels }: ExplorerData, open: (key: string) => void): HTMLElement {
-  const most = Math.max(...view.plans.flatMap(({ boxes }) => boxes.map((box) => Math.max(box.microseconds, box.measured ?? 0))))
-  const drawn = view.plans.map((plan) => draw(plan, most))
-  const detail = el('aside', { class: 'detail', 'aria-live': 'polite', 'aria-label': 'the chosen step' })
-  detail.append(el('h3', {}, 'A step'), el('p', {}, 'Select a box to see what it computes, and why it is a separate kernel.'))
-
-  const buttonFor = (name: string): ((key: string) => HTMLElement) | undefined => {
+/** Button that opens a kernel of the page; undefined for a kernel that the page does not hold. */
+const opener =
+  ({ kernels }: ExplorerData, open: (key: string) => void) =>
+  (name: string): (() => HTMLElement) | undefined => {
     const found = kernels.find(({ key }) => key === name || key.startsWith(`${name}__`))
     if (found === undefined) return undefined
     return () => {
@@ -125,29 +121,78 @@ export function planSection(view: PlanView, { kernels }: ExplorerData, open: (ke
       return button
     }
   }
-  const choose = (chosen: Drawn, at: number, box: Box): void => {
-    for (const each of drawn) {
-      for (const [i, button] of each.boxes.entries()) {
-        const other = each.plan.boxes[i]
-        const isChosen = each === chosen && i === at
-        const isKin = each !== chosen && (other?.covers.some((node) => box.covers.includes(node)) ?? false)
-        button.setAttribute('aria-pressed', String(isChosen))
-        button.classList.toggle('kin', isKin)
-      }
-      for (const [i, path] of each.edges.entries()) {
-        const edge = each.plan.edges[i]
-        path.classList.toggle('on', each === chosen && (edge?.from === at || edge?.to === at))
-      }
+
+type Opener = ReturnType<typeof opener>
+
+/** Marks a chosen box, its edges, and the boxes of other plans that compute the same nodes. */
+function mark(drawn: readonly Drawn[], chosen: Drawn, at: number, box: Box): void {
+  for (const each of drawn) {
+    for (const [i, button] of each.boxes.entries()) {
+      const other = each.plan.boxes[i]
+      const isKin = each !== chosen && (other?.covers.some((node) => box.covers.includes(node)) ?? false)
+      button.setAttribute('aria-pressed', String(each === chosen && i === at))
+      button.classList.toggle('kin', isKin)
     }
-    detail.replaceChildren(...detailOf(chosen, at, box, buttonFor(box.kernel)))
+    for (const [i, path] of each.edges.entries()) {
+      const edge = each.plan.edges[i]
+      path.classList.toggle('on', each === chosen && (edge?.from === at || edge?.to === at))
+    }
+  }
+}
+
+/** Plans side by side with the panel of the chosen step: at first the slowest one of the last plan. */
+function sideBySide(plans: readonly DrawnPlan[], most: number, openKernel: Opener): HTMLElement {
+  const drawn = plans.map((plan) => draw(plan, most))
+  const detail = el('aside', { class: 'detail', 'aria-live': 'polite', 'aria-label': 'the chosen step' })
+  const choose = (chosen: Drawn, at: number, box: Box): void => {
+    mark(drawn, chosen, at, box)
+    const open = openKernel(box.kernel)
+    detail.replaceChildren(...detailOf(chosen, at, box, open))
   }
   for (const each of drawn)
     for (const [i, button] of each.boxes.entries()) {
       const box = each.plan.boxes[i]
       if (box !== undefined) button.addEventListener('click', () => choose(each, i, box))
     }
-  const kinds = [...new Set(view.plans.flatMap(({ boxes }) => boxes.map(({ kind }) => kind)))]
-  const isMeasured = view.plans.some(({ boxes }) => boxes.some(({ measured }) => measured !== undefined))
+  const last = drawn.at(-1)
+  const slowest = last?.plan.boxes.toSorted((a, b) => b.microseconds - a.microseconds)[0]
+  if (last !== undefined && slowest !== undefined) choose(last, last.plan.boxes.indexOf(slowest), slowest)
+  return el('div', { class: 'planview' }, el('div', { class: 'plans' }, ...drawn.map(({ element }) => element)), detail)
+}
+
+/** Choices of two of all plans; none if the page has no other than those it shows. */
+function picker(view: PlanView, shown: readonly string[], show: (names: readonly string[]) => void): HTMLElement[] {
+  if (view.plans.length <= shown.length) return []
+  const choices = [shown[0], shown[1]].map((chosen, i) => {
+    const options = view.plans.map(({ name, microseconds: time }) =>
+      el('option', { value: name, selected: name === chosen }, `${name}, ${duration(time)}`),
+    )
+    const none = i === 1 ? [el('option', { value: '', selected: chosen === undefined }, 'no other')] : []
+    const label = i === 0 ? 'plan' : 'plan beside it'
+    return el('select', { class: 'button', 'aria-label': label }, ...none, ...options)
+  })
+  for (const choice of choices) {
+    choice.addEventListener('change', () => {
+      show([...new Set(choices.map(({ value }) => value).filter((name) => name !== ''))])
+    })
+  }
+  return [el('div', { class: 'row' }, 'Plans', ...choices)]
+}
+
+/** @param open shows a kernel of the page, by the name of its op */
+export function planSection(view: PlanView, data: ExplorerData, open: (key: string) => void): HTMLElement {
+  const all = view.plans.flatMap(({ boxes }) => boxes)
+  // One scale of bars for all plans.
+  const most = Math.max(...all.map((box) => Math.max(box.microseconds, box.measured ?? 0)))
+  const holder = el('div')
+  const show = (names: readonly string[]): void => {
+    const plans = names.flatMap((name) => view.plans.find((plan) => plan.name === name) ?? [])
+    holder.replaceChildren(sideBySide(plans, most, opener(data, open)))
+  }
+  const shown = view.shown ?? view.plans.map(({ name }) => name)
+  show(shown)
+  const kinds = [...new Set(all.map(({ kind }) => kind))]
+  const isMeasured = all.some(({ measured }) => measured !== undefined)
   return el(
     'div',
     {},
@@ -157,7 +202,8 @@ export function planSection(view: PlanView, { kernels }: ExplorerData, open: (ke
       {},
       `${view.setting}. Bars are predicted times${isMeasured ? '; the thin bar below is measured' : ''}. A dashed line could be fused, but the plan does not.`,
     ),
+    ...picker(view, shown, show),
     legend(kinds.map((name) => ({ name, color: kindColor(name) }))),
-    el('div', { class: 'planview' }, el('div', { class: 'plans' }, ...drawn.map(({ element }) => element)), detail),
+    holder,
   )
 }
