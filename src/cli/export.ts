@@ -1,45 +1,24 @@
 /** `heddle export NAME`: writes a program, a graph or a kernel as C++ that builds without heddle, with a C header and a PyTorch op. */
 import { join, resolve as resolvePath } from 'node:path'
 import { Command, Option } from '@commander-js/extra-typings'
-import { environmentError, usageError } from '../errors.js'
+import { usageError } from '../errors.js'
 import {
   exportGenerator,
   exportModel,
   isGenerator,
-  keysOf,
-  type Lowered,
   type LoweredGenerator,
+  libraryOf,
   lower,
   resolve,
   writeExport,
   writeGenerator,
   writeWeights,
 } from '../export/index.js'
-import { expectListed } from '../output_listed.js'
-import { installation, searchManifests, type Target, targets } from '../toolchain/index.js'
+import { targets } from '../toolchain/index.js'
 import { type CliContext, json } from './context.js'
-import { dimensions, jsonObject } from './options.js'
-import { dtypes } from './pipeline.js'
-import { searchPath } from './search_path.js'
-
-export interface ExportOptions {
-  readonly plan: string
-  readonly dtype: (typeof dtypes)[number]
-  readonly out: string
-  readonly target: Target
-  /** Sizes of fixed dimensions. */
-  readonly dims?: Readonly<Record<string, number>> | undefined
-  /** Configuration of a program. */
-  readonly config?: Readonly<Record<string, unknown>> | undefined
-  /** Attributes of a graph or a kernel. */
-  readonly attrs?: Readonly<Record<string, unknown>> | undefined
-  /** A model folder: its configuration, sizes and weights. */
-  readonly model?: string | undefined
-  /** File that `heddle calibrate` wrote for the model, for a plan that needs scales. */
-  readonly scales?: string | undefined
-  /** Folder of the spec modules; default `specs`. */
-  readonly specs?: string | undefined
-}
+import { runExportLibrary } from './export_library.js'
+import { dimensions, dtypesOf, jsonObject } from './options.js'
+import { type ExportOptions, kernelsOf, numbersOf, sourcesOf, summary } from './export_sources.js'
 
 export interface ExportResult {
   readonly name: string
@@ -57,19 +36,11 @@ export interface ExportResult {
 export async function runExport(name: string, options: ExportOptions, context: CliContext): Promise<ExportResult> {
   const { root, signal, log } = context
   const { plan, dtype, target, dims = {}, config, model } = options
-  if (installation(root).portable) {
-    const hint = 'use the npm package'
-    throw environmentError('portable.export', 'the portable bundle has no sources to export', { hint })
-  }
   const scales = options.scales === undefined ? undefined : resolvePath(root, options.scales)
   if (model === undefined && scales !== undefined)
     throw usageError('export.scales', 'scales belong to a model, but no model folder is given', { hint: 'add --model FOLDER' })
-  const [out, place] = [resolvePath(root, options.out), { root, specs: options.specs }]
-  await expectListed(out, place)
-  const searched = await searchManifests(root)
+  const { out, place, searched, declarations, layouts } = await sourcesOf(options, context)
   const { manifest } = searched
-  const declarations = await searchPath(root, options.specs)
-  const layouts = await declarations.layouts()
   const asked = { plan, dtype, manifest, declarations, config, attrs: numbersOf(options.attrs) }
   if (model !== undefined && isGenerator(name)) {
     expectNoSizes(name, options)
@@ -85,13 +56,11 @@ export async function runExport(name: string, options: ExportOptions, context: C
   const resolved = found ?? resolve(name, asked)
   const lowered = lower({ ...resolved, manifest, layouts, dtype, dims: { ...found?.dims, ...dims } })
   const weights = found && ((path: string) => writeWeights(path, found.prepared(layouts), signal))
-  const { files, changed } = await writeExport(lowered, { out, searched, target, place, weights })
+  const { files, changed } = await writeExport(libraryOf(lowered.name, [lowered]), { out, searched, target, place, weights })
   log(`${summary(lowered)}; ${changed.length} files written or removed\n`)
   const { dims: open, fixed, steps } = lowered
   return { name: lowered.name, out, dims: open, fixed, steps: steps.length, kernels: kernelsOf([lowered]), files }
 }
-
-const kernelsOf = (programs: readonly Lowered[]): number => new Set(programs.flatMap(({ steps }) => steps.flatMap(keysOf))).size
 
 /** @throws usage `export.dims`, `export.attrs`: a generator takes its sizes from its model and from each generation */
 function expectNoSizes(name: string, { dims = {}, attrs = {} }: ExportOptions): void {
@@ -106,26 +75,15 @@ function expectNoSizes(name: string, { dims = {}, attrs = {} }: ExportOptions): 
 const generatorSummary = ({ parts, plan, steppers }: LoweredGenerator): string =>
   `texts by ${parts.name} under ${plan}, chosen by ${steppers.map(({ way }) => way).join(', ')}`
 
-const summary = ({ name, plan, dims, steps }: Lowered): string =>
-  `${name} under ${plan}: ${steps.length} steps; sizes of a run: ${dims.join(', ') || 'none'}`
-
-function numbersOf(given: Readonly<Record<string, unknown>> = {}): Readonly<Record<string, number>> {
-  return Object.fromEntries(
-    Object.entries(given).map(([name, value]) => {
-      if (typeof value === 'number' && Number.isFinite(value)) return [name, value]
-      throw usageError('export.attrs', `attribute ${name}: expected a number, got ${JSON.stringify(value)}`)
-    }),
-  )
-}
-
 export const exportCommand = (context: () => CliContext) =>
   new Command('export')
     .description(
-      'write a program, a graph or a kernel as C++ that builds with CMake, with a C header, an example and a PyTorch op',
+      'write programs, graphs or kernels as a C++ library that builds with CMake, with a C header, an example and a PyTorch op of each',
     )
-    .argument('<name>', 'a program, graph or kernel of the project, or a shipped one')
+    .argument('<names...>', 'programs, graphs or kernels of the project, or shipped ones')
     .option('--plan <plan>', 'fusion plan', 'unfused')
-    .addOption(new Option('--dtype <dtype>', 'storage type').choices(dtypes).default('f32' as const))
+    .option('--dtype <dtypes>', 'storage types, separated by commas', dtypesOf, ['f32'] as const)
+    .option('--library <name>', 'name of the library; default: the name of its program, or of the folder')
     .requiredOption('--out <dir>', 'the folder to write')
     .addOption(new Option('--target <target>', 'default target of the CMake build').choices(targets).default('cuda' as const))
     .option('--dims <dims>', 'fixed sizes, such as n=768,h=12; unspecified sizes of weights take their defaults', dimensions)
@@ -134,16 +92,21 @@ export const exportCommand = (context: () => CliContext) =>
       'changes to a program\'s default configuration, such as \'{ "layers": 2 }\'; with --model, fields that its folder leaves open, such as \'{ "choice": "sample_top" }\'',
       jsonObject,
     )
-    .option('--attrs <json>', 'numbers of a graph or a kernel, such as \'{ "eps": 1e-5 }\'', jsonObject)
+    .option('--attrs <json>', 'numbers of a graph or a kernel, such as \'{ "eps": 1e-5 }\'; of several, by name', jsonObject)
     .option(
       '--model <folder>',
       'for llama and seq2seq, which generate text, and for bert, bert_pairs, seq2seq_encoder, seq2seq_encoder_pairs, seq2seq_decoder, llama_prompt, llama_step and llama_beams: sizes, weights and settings of a model folder',
     )
     .option('--scales <file>', 'with --model, for bert: the file that `heddle calibrate` wrote, for plans that need scales')
     .option('--specs <dir>', 'folder of the spec modules', 'specs')
+    .option('--generated <dir>', "folder of the project's generated source", 'generated')
     .option('--json', 'print the result as JSON')
-    .action(async (name, options) => {
-      const result = await runExport(name, options, context())
+    .action(async (names, { dtype: types, library, ...options }) => {
+      const [[name = ''], [dtype = 'f32']] = [names, types]
+      const isOne = names.length === 1 && types.length === 1 && library === undefined
+      const result = isOne
+        ? await runExport(name, { ...options, dtype }, context())
+        : await runExportLibrary(names, types, { ...options, library }, context())
       const { out, files } = result
       context().out(options.json ? json(result) : `${files.map((file) => `${join(out, file)}\n`).join('')}`)
     })

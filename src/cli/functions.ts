@@ -8,7 +8,8 @@ import { type BenchLlamaOptions, llamaCommand, runBenchLlama } from './bench_lla
 import { givenShapes, type ShapeOptions } from './bench_options.js'
 import { addTarget, type BenchTargetOptions, runBenchTarget } from './bench_target.js'
 import type { CliContext } from './context.js'
-import { type ExportOptions, exportCommand, runExport } from './export.js'
+import { exportCommand, runExport } from './export.js'
+import type { ExportOptions } from './export_sources.js'
 import { tuneCommand } from './tune.js'
 import { tuneLibrary as runTuneLibrary, type TuneLibraryOptions } from './tune_library.js'
 
@@ -41,4 +42,4 @@ export const tuneLibrary = (options: Partial<TuneLibraryOptions> & ShapeOptions,
 
 /** Writes a program, a graph or a kernel as C++, as `heddle export` does (`export` is a reserved word). @throws as `runExport` */
 export const exportProgram = (name: string, options: Partial<ExportOptions> & Pick<ExportOptions, 'out'>, context: CliContext) =>
-  runExport(name, { ...exportCommand(unrun).opts(), ...options }, context)
+  runExport(name, { ...exportCommand(unrun).opts(), dtype: 'f32', ...options }, context)

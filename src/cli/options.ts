@@ -1,6 +1,7 @@
 /** Option values shared by verbs. */
 import { InvalidArgumentError } from '@commander-js/extra-typings'
 import { z } from 'zod'
+import { floatTypes } from '../checkpoint/float_types.js'
 import { type ErrorCode, usageError } from '../errors.js'
 
 /** Parses a positive integer from the command line. */
@@ -12,6 +13,14 @@ export function positive(text: string): number {
 
 /** Parses positive integers from the command line, separated by commas. */
 export const countsOf = (text: string): number[] => text.split(',').map(positive)
+
+/** Parses storage types from the command line, separated by commas. */
+export const dtypesOf = (text: string): readonly (typeof floatTypes)[number][] =>
+  [...new Set(text.split(','))].map((part) => {
+    const found = floatTypes.find((type) => type === part)
+    if (found === undefined) throw new InvalidArgumentError(`Expected storage types: ${floatTypes.join(', ')}.`)
+    return found
+  })
 
 /** Parses `m=512,n=768` and adds it to earlier dimensions. */
 export const dimensions = (

@@ -2,10 +2,25 @@
 import { render } from '../emit/templates.js'
 import type { Target } from '../toolchain/index.js'
 
+/** An executable that shows a program. */
+export interface Example {
+  readonly name: string
+  readonly file: string
+}
+
+/** The example of a library of one program. */
+export const onlyExample: Example = { name: 'example', file: 'example/main.cpp' }
+
 /** @param kernels relative to the kernels folder @param sources of the export itself, and other sources of the package that it needs */
 export const cmakeText = (
-  program: string,
+  library: string,
   kernels: readonly string[],
   target: Target,
-  sources: readonly string[] = [`src/${program}.cpp`],
-): string => render('export_cmake', { program, kernels, target, sources: sources.join(' ') })
+  sources: readonly string[],
+  examples: readonly Example[] = [onlyExample],
+): string =>
+  render('export_cmake', {
+    ...{ library, kernels, target, examples, sources: sources.join(' ') },
+    isOne: examples.length === 1,
+    built: examples.map(({ name }) => `build/${name}`).join(', '),
+  })

@@ -13,9 +13,12 @@ export interface CNames {
   readonly states: readonly string[]
 }
 
-/** @throws usage `export.name` */
-export const namesOf = ({ name, dims, inputs, outputs, states }: Lowered): CNames => ({
-  program: identifier(name),
+/** @param program prefix of its functions and types @throws usage `export.name` */
+export const namesOf = (
+  { name, dims, inputs, outputs, states }: Lowered,
+  program: string = identifier(name),
+): CNames => ({
+  program,
   dims: identifiers(dims),
   inputs: identifiers(inputs.map((input) => input.name)),
   outputs: identifiers(outputs.map((output) => output.name)),

@@ -16,11 +16,19 @@ export interface OpenDims {
   readonly most: Readonly<Record<string, Extent>>
 }
 
+const dimsOf = (compiled: CompiledProgram): readonly string[] => [
+  ...new Set([...dimensionsOf(compiled).dims, ...compiled.ragged.flatMap(({ batch, seq }) => dimsIn([batch, seq]))]),
+]
+
+/** True if an export of the program can fix this dimension. */
+export const hasDim = (compiled: CompiledProgram, dim: string): boolean =>
+  dimsOf(compiled).includes(dim) || Object.hasOwn(compiled.dims, dim)
+
 /** @param given sizes from the caller @throws usage `export.dims` for a size of an unknown dimension */
 export function openDims(compiled: CompiledProgram, given: Sizes): OpenDims {
   const { name, weights, ragged } = compiled
-  const all = [...new Set([...dimensionsOf(compiled).dims, ...ragged.flatMap(({ batch, seq }) => dimsIn([batch, seq]))])]
-  const unknown = Object.keys(given).find((dim) => !all.includes(dim) && !Object.hasOwn(compiled.dims, dim))
+  const all = dimsOf(compiled)
+  const unknown = Object.keys(given).find((dim) => !hasDim(compiled, dim))
   if (unknown !== undefined)
     throw usageError('export.dims', `${name} has no dimension ${unknown}`, { hint: `dimensions are ${all.join(', ')}` })
   const ofWeights = dimsIn(Object.values(weights).flatMap(({ shape }) => shape))

@@ -1,17 +1,17 @@
 /** README of an exported folder, for a reader with CMake and a compiler alone: build, call, options, memory, errors. */
 import type { Target } from '../toolchain/index.js'
 import type { LoweredGenerator } from './generator.js'
-import type { CNames } from './header.js'
-import type { Lowered, LoweredValue } from './lowered.js'
+import { examplesOf, type Library, type Named } from './library.js'
+import type { LoweredValue } from './lowered.js'
 import { shapeText } from './text.js'
 
-const building = (name: string, target: Target): string => `## Build
+const building = (name: string, target: Target, examples: readonly string[] = ['build/example']): string => `## Build
 
 \`\`\`bash
 cmake -S . -B build -DHEDDLE_TARGET=${target} && cmake --build build --parallel
 \`\`\`
 
-Output: \`build/lib${name}.so\` and \`build/example\`. Neither Node nor heddle is needed: CMake 3.22 and a C++17 compiler, and for \`cuda\` the CUDA toolkit, version 12 or later. \`-DHEDDLE_TARGET=simt\` is
+Output: \`build/lib${name}.so\` and ${examples.map((each) => `\`${each}\``).join(', ')}. Neither Node nor heddle is needed: CMake 3.22 and a C++17 compiler, and for \`cuda\` the CUDA toolkit, version 12 or later. \`-DHEDDLE_TARGET=simt\` is
 the CPU device, for tests; \`-DCMAKE_CUDA_ARCHITECTURES=90a-real\` compiles for one generation of GPUs alone, which is faster to build. As a part of another project:
 
 \`\`\`cmake
@@ -104,10 +104,32 @@ const value = ({ name, dtype, shape, layout }: LoweredValue): string =>
 const values = (title: string, of: readonly LoweredValue[]): string =>
   of.length === 0 ? '' : `\n| ${title} | type | shape |\n|---|---|---|\n${of.map(value).join('\n')}\n`
 
-/** README of a program's folder. */
-export function programReadme(lowered: Lowered, { program }: CNames, target: Target, hasWeights: boolean): string {
-  const { name, plan, dtype, dims, fixed, inputs, outputs, states, steps } = lowered
+const lifeText = `## Memory, streams and threads
+
+All data pointers are device memory, aligned to 16 bytes, and stay the caller's. A run allocates nothing and waits for nothing, so that it can be captured in a CUDA graph; a repeated run is replayed as a
+graph without a capture. Runs of one program at a time; several programs may share the same weights. On \`simt\` a call returns when it is done, and streams are ignored.
+`
+
+/** Sizes, values and functions of a program. @param example executable that shows them */
+function callText({ lowered, names }: Named, example: string): string {
+  const { dims, fixed, inputs, outputs, states } = lowered
+  const { program } = names
   const sizes = Object.entries(fixed).map(([dim, size]) => `${dim} = ${size}`)
+  return `A run passes ${dims.map((dim) => `\`${dim}\``).join(', ') || 'no sizes'}${sizes.length === 0 ? '.' : `; fixed: ${sizes.join(', ')}.`}
+${values('input', inputs)}${values('output', outputs)}${values('state', states)}
+\`${program}_create\` takes weights by name, \`${program}_workspace_bytes\`${states.length > 0 ? ` and \`${program}_states_bytes\` return` : ' returns'} the device memory that a run needs, and \`${program}_run\` enqueues
+one on a stream. ${
+    states.length > 0
+      ? `\`${program}_reset\` sets states to zeros if the program declares so; the others hold a poison pattern until \`${program}_write\` sets them.\n`
+      : ''
+  }\`example/${example === 'example' ? 'main' : program}.cpp\` shows all of this in a hundred lines: \`build/${example} weights.safetensors inputs.safetensors outputs.safetensors 1${dims.map((dim) => ` ${dim}=...`).join('')}\`.
+`
+}
+
+/** README of a program's folder. */
+export function programReadme({ lowered, names }: Named, library: string, target: Target, hasWeights: boolean): string {
+  const { name, plan, dtype, states, steps } = lowered
+  const { program } = names
   return `# ${name}
 
 A library that runs \`${name}\`: ${steps.length} launches. ${where(plan, dtype)}
@@ -119,22 +141,29 @@ A library that runs \`${name}\`: ${steps.length} launches. ${where(plan, dtype)}
 | \`${program}_torch.py\`, \`gather_tree_torch.py\` | the program as an op of PyTorch, and the trace of beams |
 | \`src/${program}.cpp\`, \`src/export\`, \`kernels\`, \`src/device\` | its steps as tables, the runtime, and the kernels that it launches |
 ${hasWeights ? '| `weights.safetensors` | the weights as the plan reads them, by the names of the program |\n' : ''}
-${building(program, target)}
+${building(library, target)}
 ## Call
 
-A run passes ${dims.map((dim) => `\`${dim}\``).join(', ') || 'no sizes'}${sizes.length === 0 ? '.' : `; fixed: ${sizes.join(', ')}.`}
-${values('input', inputs)}${values('output', outputs)}${values('state', states)}
-\`${program}_create\` takes weights by name, \`${program}_workspace_bytes\`${states.length > 0 ? ` and \`${program}_states_bytes\` return` : ' returns'} the device memory that a run needs, and \`${program}_run\` enqueues
-one on a stream. ${
-    states.length > 0
-      ? `\`${program}_reset\` sets states to zeros if the program declares so; the others hold a poison pattern until \`${program}_write\` sets them.\n`
-      : ''
-  }\`example/main.cpp\` shows all of this in a hundred lines: \`build/example weights.safetensors inputs.safetensors outputs.safetensors 1${dims.map((dim) => ` ${dim}=...`).join('')}\`.
+${callText({ lowered, names }, 'example')}
+${lifeText}
+${errors([])}`
+}
 
-## Memory, streams and threads
+/** README of a folder with several programs. */
+export function libraryReadme(library: Library, target: Target): string {
+  const { name, programs } = library
+  const row = ({ lowered, names }: Named): string =>
+    `| \`${lowered.name}\` | ${lowered.plan} | ${lowered.dtype} | \`include/${names.program}.h\` | \`${names.program}_torch.py\` | ${lowered.steps.length} |`
+  return `# ${name}
 
-All data pointers are device memory, aligned to 16 bytes, and stay the caller's. A run allocates nothing and waits for nothing, so that it can be captured in a CUDA graph; a repeated run is replayed as a
-graph without a capture. Runs of one program at a time; several programs may share the same weights. On \`simt\` a call returns when it is done, and streams are ignored.
+A library of ${programs.length} programs with one runtime. They compute the same on both devices, and the same as runs from Node. \`include/${name}.h\` includes the headers of all.
 
+| program | plan | type | header | op of PyTorch | launches |
+|---|---|---|---|---|---|
+${programs.map(row).join('\n')}
+
+${building(name, target, examplesOf(library).map(([example]) => `build/${example.name}`))}
+${examplesOf(library).map(([example, each]) => `## ${each.names.program}\n\n${callText(each, example.name)}`).join('\n')}
+${lifeText}
 ${errors([])}`
 }

@@ -37,17 +37,19 @@ interface Axis {
 /** PyTorch types of the library's storage type numbers. */
 const numberedTypes = dtypes.map((type) => `${torchTypes[type]}: ${abiType(type)}`).join(', ')
 
-const libraryText = (program: string): string => render('torch_library', { program, upper: program.toUpperCase() }).trimEnd()
+/** @param file name of the library that has the program */
+const libraryText = (program: string, file: string): string =>
+  render('torch_library', { program, file, upper: program.toUpperCase() }).trimEnd()
 
 /** Python file of a generator: an op that takes token ids of prompts and returns those of texts. */
 export const generatorTorch = ({ parts: { name, logprobs }, plan, dtype }: LoweredGenerator): string =>
   render('torch_generator', {
     ...{ name, program: name, plan, dtype, upper: name.toUpperCase(), logprobs },
-    ...{ dtypes: numberedTypes, library: libraryText(name) },
+    ...{ dtypes: numberedTypes, library: libraryText(name, name) },
   })
 
-/** Python file of a program: its op. */
-export function torchText(lowered: Lowered, names: CNames): string {
+/** Python file of a program: its op. @param file name of the library that has the program */
+export function torchText(lowered: Lowered, names: CNames, file: string = names.program): string {
   const { program } = names
   const args = names.inputs.map((name) => (taken.has(name) || name === program ? `in_${name}` : name))
   // Inside the op, dimensions and outputs have names that no tensor has.
@@ -78,7 +80,7 @@ export function torchText(lowered: Lowered, names: CNames): string {
       upper: program.toUpperCase(),
       stateful,
       device,
-      library: libraryText(program),
+      library: libraryText(program, file),
     },
     given: [...tensors, ...explicit.filter((dim) => !defaulted(dim)).map(outside)].join(', '),
     dtypes: numberedTypes,

@@ -1,6 +1,6 @@
 /**
- * Writes an export: a folder that builds with CMake and a compiler alone. It holds the program's source, its kernels, their shared headers, an
- * example, and a Python file that makes the program an op of PyTorch.
+ * Writes an export: a folder that builds with CMake and a compiler alone. It holds sources of programs, their kernels, their shared headers, an
+ * example of each, and Python files that make programs ops of PyTorch.
  */
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { basename, join } from 'node:path'
@@ -13,9 +13,10 @@ import type { LoweredGenerator } from './generator.js'
 import { generatorExample } from './generator_example.js'
 import { generatorHeader, generatorWrapper } from './generator_header.js'
 import { generatorText, programText } from './generator_source.js'
-import { headerText, namesOf } from './header.js'
+import { headerText } from './header.js'
+import { examplesOf, type Library, libraryHeader } from './library.js'
 import { keysOf, type Lowered } from './lowered.js'
-import { generatorReadme, programReadme } from './readme.js'
+import { generatorReadme, libraryReadme, programReadme } from './readme.js'
 import { sourceText } from './source.js'
 import { generatorTorch, torchText } from './torch.js'
 
@@ -79,19 +80,40 @@ const sharedByGenerators: Shared = [
  * @throws usage `export.name`, `output.folder`, `output.file`; environment `cache.full`, `cache.write`; what writing the weights throws
  */
 export async function writeExport(
-  lowered: Lowered,
+  library: Library,
   options: WriteOptions,
 ): Promise<{ readonly files: readonly string[]; readonly changed: readonly string[] }> {
-  const names = namesOf(lowered)
-  const { program } = names
-  const texts = kernelsOf([lowered], options.searched)
+  const { name, programs } = library
+  const texts = kernelsOf(
+    programs.map(({ lowered }) => lowered),
+    options.searched,
+  )
+  const examples = examplesOf(library)
+  const [first] = programs
+  const sources = programs.map(({ names }) => `src/${names.program}.cpp`)
+  const readme =
+    first === undefined || programs.length > 1
+      ? libraryReadme(library, options.target)
+      : programReadme(first, name, options.target, options.weights !== undefined)
   const own = new Map<string, Made>([
-    ['CMakeLists.txt', cmakeText(program, [...texts.keys()].sort(), options.target)],
-    [`include/${program}.h`, headerText(lowered, names)],
-    [`src/${program}.cpp`, sourceText(lowered, names)],
-    ['example/main.cpp', exampleText(lowered, names)],
-    [`${program}_torch.py`, torchText(lowered, names)],
-    ['README.md', programReadme(lowered, names, options.target, options.weights !== undefined)],
+    [
+      'CMakeLists.txt',
+      cmakeText(
+        name,
+        [...texts.keys()].sort(),
+        options.target,
+        sources,
+        examples.map(([example]) => example),
+      ),
+    ],
+    ...(name === first?.names.program ? [] : [[`include/${name}.h`, libraryHeader(library)] as const]),
+    ...examples.flatMap(([example, { lowered, names }]): readonly (readonly [string, string])[] => [
+      [`include/${names.program}.h`, headerText(lowered, names)],
+      [`src/${names.program}.cpp`, sourceText(lowered, names)],
+      [example.file, exampleText(lowered, names)],
+      [`${names.program}_torch.py`, torchText(lowered, names, name)],
+    ]),
+    ['README.md', readme],
   ])
   return writeFolder(own, texts, shared, options)
 }

@@ -29,6 +29,8 @@ const known = new Map<string, { readonly file: string; readonly manifest: Manife
 export interface ManifestOptions {
   /** Accepts the project's own source as is, regardless of its author. */
   readonly asItLies?: boolean
+  /** Folder of the project's own source; default `generated`. */
+  readonly own?: string | undefined
 }
 
 /**
@@ -53,7 +55,9 @@ export async function readManifestOf(generated: string, { asItLies = false }: Ma
 
 /** Merges the manifests of the search path. @throws like `readManifestOf` */
 export async function searchManifests(root: string, options: ManifestOptions = {}): Promise<SearchedManifest> {
-  const { generated } = installation(root)
+  const { own } = options
+  const given = installation(root).generated
+  const generated = own === undefined ? given : [...new Set([own, ...given.slice(-1)])]
   const folders = generated.filter((folder) => existsSync(join(folder, 'manifest.json')))
   const [first = generated[0] ?? root, ...others] = folders
   let found: SearchedManifest = { manifest: await readManifestOf(first, options), folderOf: () => first, hidden: [] }
