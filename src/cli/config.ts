@@ -1,4 +1,4 @@
-/** `heddle config`: prints what a build needs to compile generated source itself. Runs and compiles nothing. */
+/** `heddle config`: prints what a build needs to compile generated source itself, or to find heddle. Runs and compiles nothing. */
 import { join } from 'node:path'
 import { Command, Option } from '@commander-js/extra-typings'
 import { usageError } from '../errors.js'
@@ -10,12 +10,16 @@ export interface ConfigOptions {
   readonly includes?: boolean | undefined
   /** Flags that the meaning of generated source depends on. */
   readonly flags?: boolean | undefined
+  /** Folder of the CMake package. */
+  readonly cmake?: boolean | undefined
   readonly target?: Target | undefined
 }
 
 export interface ConfigResult {
   readonly includes: readonly string[]
   readonly flags: readonly string[]
+  /** Folder with `heddle-config.cmake`. */
+  readonly cmake: string
 }
 
 /** Folders of headers, and flags, for a target. */
@@ -23,6 +27,7 @@ export function config({ target = 'cuda' }: Pick<ConfigOptions, 'target'> = {}):
   return {
     includes: includeFolders(join(packageRoot(), 'native'), target),
     flags: target === 'simt' ? simtFlags() : gpuFlags,
+    cmake: join(packageRoot(), 'cmake'),
   }
 }
 
@@ -31,16 +36,21 @@ const quoted = (text: string): string => (/^[\w@%+=:,./-]+$/.test(text) ? text :
 
 export const configCommand = (context: () => CliContext) =>
   new Command('config')
-    .description('print flags to compile generated source in a build of your own')
+    .description('print flags to compile generated source in a build of your own, or the folder of the CMake package')
     .option('--includes', 'the folders of its headers, as -I')
     .option('--flags', 'the flags that its results depend on')
+    .option('--cmake', 'the folder for heddle_DIR, from which find_package(heddle) reads')
     .addOption(new Option('--target <device>', 'device to compile for').choices(targets).default('cuda' as const))
-    .option('--json', 'print both as JSON')
+    .option('--json', 'print all as JSON')
     .action((options) => {
-      const { includes, flags } = config(options)
-      if (options.json) return context().out(json({ includes, flags }))
-      const words = [...(options.flags ? flags : []), ...(options.includes ? includes.map((folder) => `-I${folder}`) : [])]
+      const { includes, flags, cmake } = config(options)
+      if (options.json) return context().out(json({ includes, flags, cmake }))
+      const words = [
+        ...(options.flags ? flags : []),
+        ...(options.includes ? includes.map((folder) => `-I${folder}`) : []),
+        ...(options.cmake ? [cmake] : []),
+      ]
       if (words.length === 0)
-        throw usageError('config.nothing', 'nothing to print', { hint: 'give --includes, --flags, or both' })
+        throw usageError('config.nothing', 'nothing to print', { hint: 'give --includes, --flags or --cmake' })
       context().out(`${words.map(quoted).join(' ')}\n`)
     })

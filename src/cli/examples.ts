@@ -110,6 +110,7 @@ const examples: Readonly<Record<string, readonly Example[]>> = {
   export: [
     ['heddle export rms_norm --target simt --out rms', 'a kernel as C++ for the CPU device'],
     ['heddle export bert --model DIR --plan best-encoder', 'a model with its weights'],
+    ['heddle export rms_norm layer_norm --dtype f32,f16 --library norms --out norms', 'two kernels in two types as one library'],
   ],
   bundle: [
     ['heddle bundle', 'Node, heddle and built kernels in one archive'],
@@ -117,6 +118,7 @@ const examples: Readonly<Record<string, readonly Example[]>> = {
   ],
   config: [
     ['heddle config --flags --includes', 'for nvcc'],
+    ['heddle config --cmake', 'for -Dheddle_DIR of CMake'],
     ['heddle config --flags --includes --target simt', 'for a C++ compiler, which also needs -x c++'],
   ],
   doctor: [

@@ -17,8 +17,8 @@ import {
 import { targets } from '../toolchain/index.js'
 import { type CliContext, json } from './context.js'
 import { runExportLibrary } from './export_library.js'
-import { dimensions, dtypesOf, jsonObject } from './options.js'
 import { type ExportOptions, kernelsOf, numbersOf, sourcesOf, summary } from './export_sources.js'
+import { dimensions, dtypesOf, jsonObject } from './options.js'
 
 export interface ExportResult {
   readonly name: string
@@ -81,7 +81,7 @@ export const exportCommand = (context: () => CliContext) =>
       'write programs, graphs or kernels as a C++ library that builds with CMake, with a C header, an example and a PyTorch op of each',
     )
     .argument('<names...>', 'programs, graphs or kernels of the project, or shipped ones')
-    .option('--plan <plan>', 'fusion plan', 'unfused')
+    .option('--plan <plan>', 'fusion plan; of several, the first that covers a graph is used for it', 'unfused')
     .option('--dtype <dtypes>', 'storage types, separated by commas', dtypesOf, ['f32'] as const)
     .option('--library <name>', 'name of the library; default: the name of its program, or of the folder')
     .requiredOption('--out <dir>', 'the folder to write')
@@ -103,7 +103,7 @@ export const exportCommand = (context: () => CliContext) =>
     .option('--json', 'print the result as JSON')
     .action(async (names, { dtype: types, library, ...options }) => {
       const [[name = ''], [dtype = 'f32']] = [names, types]
-      const isOne = names.length === 1 && types.length === 1 && library === undefined
+      const isOne = names.length === 1 && types.length === 1 && library === undefined && !options.plan.includes(',')
       const result = isOne
         ? await runExport(name, { ...options, dtype }, context())
         : await runExportLibrary(names, types, { ...options, library }, context())

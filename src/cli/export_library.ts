@@ -1,7 +1,7 @@
 /** `heddle export A B --dtype f32,f16 --library NAME`: several programs, or one in several storage types, as one library of one runtime. */
 import { basename } from 'node:path'
-import { usageError } from '../errors.js'
-import { hasDim, type Lowered, libraryOf, lower, resolve, writeExport } from '../export/index.js'
+import { HeddleError, usageError } from '../errors.js'
+import { hasDim, type Lowered, libraryOf, lower, type ResolveOptions, resolve, writeExport } from '../export/index.js'
 import type { CliContext } from './context.js'
 import { type ExportOptions, kernelsOf, numbersOf, sourcesOf, summary } from './export_sources.js'
 
@@ -44,7 +44,7 @@ export async function runExportLibrary(
   for (const name of new Set(names)) {
     const { config, attrs } = namedOf(name, names, options)
     for (const dtype of dtypes) {
-      const resolved = resolve(name, { plan, dtype, manifest, declarations, config, attrs: numbersOf(attrs) })
+      const resolved = resolveFirst(name, plan.split(','), { dtype, manifest, declarations, config, attrs: numbersOf(attrs) })
       const own = Object.entries(dims).filter(([dim]) => hasDim(resolved.compiled, dim))
       for (const [dim] of own) unused.delete(dim)
       programs.push(lower({ ...resolved, manifest, layouts, dtype, dims: Object.fromEntries(own) }))
@@ -63,6 +63,17 @@ export async function runExportLibrary(
       ...{ name, plan, dtype, dims, fixed, prefix: program, steps: steps.length },
     })),
     kernels: kernelsOf(programs),
+  }
+}
+
+/** A program under the first of some plans that covers one of its graphs. @throws as `resolve`: the error of the last plan */
+function resolveFirst(name: string, plans: readonly string[], options: Omit<ResolveOptions, 'plan'>): ReturnType<typeof resolve> {
+  const [plan = 'unfused', ...others] = plans
+  try {
+    return resolve(name, { ...options, plan })
+  } catch (error) {
+    if (others.length === 0 || !(error instanceof HeddleError) || error.code !== 'plan.model') throw error
+    return resolveFirst(name, others, options)
   }
 }
 

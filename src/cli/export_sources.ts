@@ -46,7 +46,8 @@ export async function sourcesOf(options: Pick<ExportOptions, 'out' | 'specs' | '
   return { out, place, searched, declarations, layouts: await declarations.layouts() }
 }
 
-export const kernelsOf = (programs: readonly Lowered[]): number => new Set(programs.flatMap(({ steps }) => steps.flatMap(keysOf))).size
+export const kernelsOf = (programs: readonly Lowered[]): number =>
+  new Set(programs.flatMap(({ steps }) => steps.flatMap(keysOf))).size
 
 export const summary = ({ name, plan, dims, steps }: Lowered): string =>
   `${name} under ${plan}: ${steps.length} steps; sizes of a run: ${dims.join(', ') || 'none'}`

@@ -14,10 +14,7 @@ export interface CNames {
 }
 
 /** @param program prefix of its functions and types @throws usage `export.name` */
-export const namesOf = (
-  { name, dims, inputs, outputs, states }: Lowered,
-  program: string = identifier(name),
-): CNames => ({
+export const namesOf = ({ name, dims, inputs, outputs, states }: Lowered, program: string = identifier(name)): CNames => ({
   program,
   dims: identifiers(dims),
   inputs: identifiers(inputs.map((input) => input.name)),

@@ -1,7 +1,7 @@
 /** Programs as C++ that builds without heddle. */
 export { exportGenerator, isGenerator, type LoweredGenerator } from './generator.js'
-export { type LowerOptions, lower } from './lower.js'
 export { type Library, libraryOf } from './library.js'
+export { type LowerOptions, lower } from './lower.js'
 export { keysOf, type Lowered } from './lowered.js'
 export { type ExportedModel, exportModel } from './models.js'
 export { hasDim } from './open_dims.js'

@@ -162,8 +162,14 @@ A library of ${programs.length} programs with one runtime. They compute the same
 |---|---|---|---|---|---|
 ${programs.map(row).join('\n')}
 
-${building(name, target, examplesOf(library).map(([example]) => `build/${example.name}`))}
-${examplesOf(library).map(([example, each]) => `## ${each.names.program}\n\n${callText(each, example.name)}`).join('\n')}
+${building(
+  name,
+  target,
+  examplesOf(library).map(([example]) => `build/${example.name}`),
+)}
+${examplesOf(library)
+  .map(([example, each]) => `## ${each.names.program}\n\n${callText(each, example.name)}`)
+  .join('\n')}
 ${lifeText}
 ${errors([])}`
 }

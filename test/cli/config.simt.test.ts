@@ -33,5 +33,5 @@ it('prints both for a program, those of a GPU by default', async () => {
 
 it('refuses to print nothing', async () => {
   const { code, log } = await heddleIn('/', 'config')
-  expect([code, log]).toEqual([2, expect.stringContaining('give --includes, --flags, or both')])
+  expect([code, log]).toEqual([2, expect.stringContaining('give --includes, --flags or --cmake')])
 })

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { heddle } from '../cli/host.js'
 import { builtByCmake, f32 } from './built.js'
+import { cmakeProject, compiledIn } from './cmake_project.js'
 
 let folder: string
 beforeAll(async () => {
@@ -21,4 +22,19 @@ it('links with everything the library needs', async () => {
   const outcome = await built.run({}, inputs, { m, n }).catch((error: Error) => error.message)
   if (typeof outcome === 'string') expect(outcome).toMatch(/status \d+: .*(driver|device)/)
   else expect(outcome.y?.shape).toEqual([m, n])
+})
+
+it('of a CMake project has two graphs, two storage types and two architectures', async () => {
+  const project = await cmakeProject()
+  try {
+    const configured = await project.configure()
+    expect(configured.code, configured.output).toBe(0)
+    const built = await project.build()
+    expect(built.code, built.output).toBe(0)
+    expect(compiledIn(built)).toContain('scaled_shifted__f16.cu')
+    const { output } = await project.app()
+    expect(output).toMatch(/status \d+: .*(driver|device)|affine f32 7\naffine f16 4700\nenergy f32 4.5/)
+  } finally {
+    await rm(project.folder, { recursive: true, force: true })
+  }
 })

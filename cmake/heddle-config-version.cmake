@@ -1,0 +1,9 @@
+# Version of the npm package, for find_package(heddle 0.1).
+file(READ "${CMAKE_CURRENT_LIST_DIR}/../package.json" package)
+string(JSON PACKAGE_VERSION GET "${package}" version)
+if(PACKAGE_VERSION VERSION_GREATER_EQUAL PACKAGE_FIND_VERSION)
+  set(PACKAGE_VERSION_COMPATIBLE TRUE)
+endif()
+if(PACKAGE_VERSION VERSION_EQUAL PACKAGE_FIND_VERSION)
+  set(PACKAGE_VERSION_EXACT TRUE)
+endif()
