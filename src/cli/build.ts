@@ -14,10 +14,13 @@ import {
   type BuildResult,
   buildKernels,
   buildNative,
+  compiledOnly,
   findNvcc,
   hasCudaDevice,
+  type KernelSize,
   knownArchitecture,
   type NativeResult,
+  refuseLarge,
   type Target,
   targets,
 } from '../toolchain/index.js'
@@ -34,8 +37,12 @@ export interface BuildVerbOptions extends Selection {
   readonly jobs?: number | undefined
   /** Adds line information of the CUDA source for profilers and checkers. */
   readonly lineInfo?: boolean | undefined
-  /** `native`, `sm_80`, `sm_90` or `all`, which is the default. */
+  /** `native`, a list such as `sm_89,sm_90`, or `all` that have been measured, which is the default. */
   readonly architecture?: string | undefined
+  /** Prints the bytes that each kernel adds to a library. */
+  readonly sizes?: boolean | undefined
+  /** Maximum size of a kernel in kilobytes, of 1,024 bytes. */
+  readonly limitKb?: number | undefined
 }
 
 export interface BuildVerbResult {
@@ -53,22 +60,32 @@ export async function wantedTargets(target: BuildVerbOptions['target']): Promise
   return hasCudaDevice() && (await findNvcc()) !== undefined ? targets : ['simt']
 }
 
-/** Number in the name of an architecture; undefined for `native` and `all`. @throws usage `build.architecture`, `toolchain.architecture` */
-function numberOf(text: string | undefined): string | undefined {
+/** Numbers in a list of architectures; undefined for `native` and `all`. @throws usage `build.architecture`, `toolchain.architecture` */
+function numbersOf(text: string | undefined): string | undefined {
   if (text === undefined || text === 'all' || text === 'native') return undefined
-  const [, number] = /^sm_(\d+)$/.exec(text) ?? []
-  if (number === undefined) {
-    throw usageError('build.architecture', `${JSON.stringify(text)} is not an architecture`, {
-      hint: 'native, all, or one such as sm_90',
-    })
-  }
-  knownArchitecture(number)
-  return number
+  const numbers = text.split(',').map((name) => {
+    const [, number] = /^sm_(\d+)a?$/.exec(name) ?? []
+    if (number === undefined) {
+      throw usageError('build.architecture', `${JSON.stringify(name)} is not an architecture`, {
+        hint: 'native, all, or a list such as sm_89,sm_90',
+      })
+    }
+    knownArchitecture(number)
+    return number
+  })
+  return [...new Set(numbers)].join()
+}
+
+/** A line about architectures on which no kernel has been run. */
+function untriedText(architecture: string | undefined): string | undefined {
+  const untried = (architecture ?? '').split(',').filter((number) => compiledOnly.some((known) => known === number))
+  if (untried.length === 0) return undefined
+  return `note: kernels are only compiled for ${untried.map((number) => `sm_${number}`).join(', ')}, not tried or measured there\n`
 }
 
 /** Architecture number for the toolchain; undefined for all architectures. @throws usage, environment `build.architecture` */
 async function architectureFrom(text: string | undefined, context: CliContext): Promise<string | undefined> {
-  if (text !== 'native') return numberOf(text)
+  if (text !== 'native') return numbersOf(text)
   await prepareNative('cuda', openOptions(context))
   const device = openDevice('cuda')
   try {
@@ -87,7 +104,7 @@ async function architectureFrom(text: string | undefined, context: CliContext): 
 export async function build(options: BuildVerbOptions, context: CliContext): Promise<BuildVerbResult> {
   const { root, signal } = context
   // Options are checked before anything is built.
-  numberOf(options.architecture)
+  numbersOf(options.architecture)
   const isSelection = options.for !== undefined || options.filter !== undefined
   if (!isSelection) await expectGenerated(root)
   const wanted = await wantedTargets(options.target)
@@ -98,25 +115,49 @@ export async function build(options: BuildVerbOptions, context: CliContext): Pro
   })
   context.log(`native: ${native.built ? 'built' : 'current'}, ${native.folder}\n`)
   const architecture = wanted.includes('cuda') ? await architectureFrom(options.architecture, context) : undefined
+  context.log(untriedText(architecture) ?? '')
   const kernels: BuildResult[] = []
   const selected: SelectedBuild[] = []
   for (const target of wanted) {
     const onProgress = buildProgress(target, context)
     const how = { target, root, signal, onProgress, jobs: options.jobs, lineInfo: options.lineInfo ?? false }
+    const alone = options.sizes === true || options.limitKb !== undefined
     const of = target === 'cuda' ? { architecture } : {}
     if (isSelection) {
-      const result = await buildSelection(options, { ...how, ...of })
+      const result = await buildSelection(options, { ...how, ...of, alone })
       context.log(`${target}: ${result.compiled} of ${result.keys.length} kernels compiled, ${result.library}\n`)
       selected.push(result)
+      reportSizes(result.sizes, target, options, context)
       continue
     }
     const result = await buildKernels({ ...how, ...of })
     const { objects } = result.report
     context.log(`${target}: ${result.compiled} of ${objects.length} files compiled, ${result.library}\n`)
     kernels.push(result)
+    reportSizes(result.sizes, target, options, context)
   }
   return { native, kernels, selected }
 }
+
+/** Prints sizes, the largest first, with their sum. @throws finding `build.size` */
+function reportSizes(all: readonly KernelSize[], target: Target, options: BuildVerbOptions, context: CliContext): void {
+  const { sizes = false, limitKb } = options
+  if (sizes) {
+    const line = (bytes: number, gpuBytes: number, name: string): string =>
+      `${kilobytes(bytes)} kB${target === 'cuda' ? `, GPU ${kilobytes(gpuBytes)} kB` : ''}  ${name}\n`
+    const sum = (of: (size: KernelSize) => number): number => all.reduce((total, size) => total + of(size), 0)
+    const lines = all.map(({ bytes, gpuBytes, sources }) => line(bytes, gpuBytes, sources.join(', ')))
+    const total = line(
+      sum(({ bytes }) => bytes),
+      sum(({ gpuBytes }) => gpuBytes),
+      `${target}: all`,
+    )
+    context.log([...lines, total].join(''))
+  }
+  if (limitKb !== undefined) refuseLarge(all, 1024 * limitKb)
+}
+
+const kilobytes = (bytes: number): string => (bytes / 1024).toFixed(1).padStart(8)
 
 export const buildCommand = (context: () => CliContext) =>
   new Command('build')
@@ -132,7 +173,12 @@ export const buildCommand = (context: () => CliContext) =>
     .option('--plan <name>', 'with --for: the fusion plan')
     .addOption(new Option('--dtype <dtype>', 'with --for: storage type of weights and activations').choices(dtypes))
     .option('--filter <regexp>', 'only kernels whose name matches')
-    .option('--architecture <name>', 'of CUDA: native, sm_80, sm_90 or all; default: all')
+    .option(
+      '--architecture <name>',
+      'of CUDA: native, all (sm_80, sm_90 and PTX), or a list such as sm_86,sm_89,sm_90,sm_100,sm_120; default: all',
+    )
+    .option('--sizes', 'print the bytes that the kernels of each op, or each selected kernel, add to a library')
+    .option('--limit-kb <count>', 'exit 1 if one of them adds more kilobytes', positive)
     .option('--jobs <count>', 'number of compilers in parallel', positive)
     .option('--line-info', 'add line information of CUDA sources for profilers and checkers; doubles the size of the library')
     .option('--check', 'with --target cuda: compile sources with nvcc, compare with the record, and build nothing')

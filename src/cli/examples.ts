@@ -106,6 +106,7 @@ const examples: Readonly<Record<string, readonly Example[]>> = {
   build: [
     ['heddle build', 'the addon, the device and all kernels'],
     ['heddle build --target cuda --check', 'compile CUDA sources for warnings and spills only'],
+    ['heddle build --target cuda --architecture sm_89,sm_90 --filter "^rms_norm__" --sizes --limit-kb 500', 'sizes of a kernel'],
   ],
   export: [
     ['heddle export rms_norm --target simt --out rms', 'a kernel as C++ for the CPU device'],

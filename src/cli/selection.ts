@@ -7,7 +7,15 @@ import { loadLlama } from '../models/llama/llama_pipeline.js'
 import { loadSeq2seq } from '../models/seq2seq/seq2seq_pipeline.js'
 import type { Scales } from '../quant/index.js'
 import { type Recording, recording } from '../runtime/recording.js'
-import { type DemandOptions, demandKernels, type SearchedManifest, searchManifests, type Target } from '../toolchain/index.js'
+import {
+  type DemandOptions,
+  demandKernels,
+  type KernelSize,
+  type SearchedManifest,
+  searchManifests,
+  sizesOf,
+  type Target,
+} from '../toolchain/index.js'
 import { continuesText } from './continues_text.js'
 import { generatesText } from './generate.js'
 import { pattern } from './options.js'
@@ -29,6 +37,8 @@ export interface SelectedBuild {
   /** A library of these kernels, in the cache. */
   readonly library: string
   readonly compiled: number
+  /** Sizes of the compiled kernels; empty if they are in a full build. */
+  readonly sizes: readonly KernelSize[]
   readonly objects: readonly { readonly source: string; readonly key: string }[]
   /** Resources from ptxas, one entry per kernel and architecture; empty on simt. */
   readonly kernels: readonly {
@@ -65,6 +75,7 @@ export async function buildSelection(selection: Selection, options: DemandOption
     keys,
     library,
     compiled,
+    sizes: await sizesOf(objects),
     objects: objects.map(({ source, key }) => ({ source, key })),
     kernels: objects.flatMap(({ source, resources }) => resources.map((kernel) => ({ ...kernel, source }))),
   }

@@ -56,6 +56,8 @@ export const toolCodes = texts({
     'A build selects no kernel. | The filter or model matches nothing. | Kernels have names such as the hint shows.',
   'build.shared':
     'A kernel declares more static shared memory than a block is granted. | Its rows, tiles or reductions together need more than 48 KiB. | Give the kernel smaller arrays in shared memory: shorter rows that are kept, or fewer reductions in one op.',
+  'build.size':
+    'Compiled kernels are larger than the limit. | They have many architectures, storage types or sizes. | Build fewer of them, or raise --limit-kb.',
   'build.spill':
     'A kernel needs more registers than available, and spills them to memory. | Its schedule keeps too many values of a row. | Give the kernel a schedule that keeps fewer values in registers.',
   'bundle.architecture':

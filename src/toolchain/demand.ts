@@ -39,6 +39,8 @@ export interface DemandOptions extends Omit<CompileOptions, 'cache'> {
   readonly lineInfo?: boolean | undefined
   /** Optimisation level of source for the CPU device. */
   readonly optimise?: RecipeOptions['optimise']
+  /** Compiles the kernels even if the last full build has them, for their objects. */
+  readonly alone?: boolean | undefined
 }
 
 export interface DemandedLibrary {
@@ -57,7 +59,7 @@ const libraryFile = 'libheddle_kernels.so'
 export async function demandKernels(kernels: readonly PlacedKernel[], options: DemandOptions): Promise<DemandedLibrary> {
   const files = sourceFiles(kernels)
   const { root, target } = options
-  const built = await wholeBuild(root, target)
+  const built = options.alone === true ? undefined : await wholeBuild(root, target)
   if (built !== undefined && (await serves(built, files, kernels))) return { library: built.path, objects: [], compiled: 0 }
   const recipe = await recipeFor(target, packageRoot(), options)
   const cache = cacheFolder()

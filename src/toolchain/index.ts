@@ -14,6 +14,7 @@ export { buildNative, ensureNative, hasCudaDevice, type NativeResult } from './n
 export type { BuildProgress } from './objects.js'
 export { outputs, packageRoot, type Target, targets } from './paths.js'
 export { runTool } from './process.js'
-export { architectureOn, gpuFlags, includeFolders, knownArchitecture, simtFlags } from './recipe.js'
+export { architectureOn, compiledOnly, gpuFlags, includeFolders, knownArchitecture, simtFlags } from './recipe.js'
 export { type BuildReport, readBuildReport } from './report.js'
+export { type KernelSize, refuseLarge, sizesOf } from './sizes.js'
 export { resourcesOf, type TextResources } from './text_resources.js'

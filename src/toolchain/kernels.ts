@@ -17,6 +17,7 @@ import { type BuildProgress, type BuiltObject, compileFiles } from './objects.js
 import { outputs, packageRoot, type Target } from './paths.js'
 import { compileArguments, type Recipe, type RecipeOptions, recipeFor } from './recipe.js'
 import { type BuildReport, readBuildReport } from './report.js'
+import { type KernelSize, sizesOf } from './sizes.js'
 import { keyFiles, type SourceFile } from './sources.js'
 
 export interface BuildOptions {
@@ -44,6 +45,8 @@ export interface BuildResult {
   readonly library: string
   readonly compiled: number
   readonly linked: boolean
+  /** Sizes of the compiled kernels. */
+  readonly sizes: readonly KernelSize[]
 }
 
 /**
@@ -80,7 +83,7 @@ export async function buildKernels(options: BuildOptions): Promise<BuildResult> 
   await writeFileAtomic(join(outDir, 'compile_commands.json'), compileCommands(recipe, generated, objects))
   const compiled = objects.filter(({ made }) => made).length
   if (compiled > 0) await sweepCache(cache)
-  return { report, library: join(outDir, linked.library.file), compiled, linked: linked.made }
+  return { report, library: join(outDir, linked.library.file), compiled, linked: linked.made, sizes: await sizesOf(objects) }
 }
 
 /** Files to compile: each kernel's source once, and the registry. @throws usage `build.generated` without a manifest, `generated.foreign` */

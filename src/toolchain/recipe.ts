@@ -9,6 +9,9 @@ import type { Target } from './paths.js'
 /** GPU architectures with machine code in every CUDA kernel library. */
 export const architectures = ['80', '90a'] as const
 
+/** Architectures on request. Sources compile for them; no kernel was run or tuned on one of them. */
+export const compiledOnly = ['86', '89', '100', '120'] as const
+
 export interface Recipe {
   readonly target: Target
   readonly compiler: Compiler
@@ -74,21 +77,22 @@ export const architectureOn = (device: string): string | undefined =>
 
 /** nvcc's name of an architecture, by its number (`90`). @throws usage `toolchain.architecture` for an unsupported one */
 export function knownArchitecture(number: string): string {
-  const known = architectures.find((arch) => arch.replace(/\D/g, '') === number)
+  const all = [...architectures, ...compiledOnly]
+  const known = all.find((arch) => arch.replace(/\D/g, '') === number)
   if (known !== undefined) return known
-  const allowed = architectures.map((arch) => `sm_${arch.replace(/\D/g, '')}`).join(', ')
+  const allowed = all.map((arch) => `sm_${arch.replace(/\D/g, '')}`).join(', ')
   throw usageError('toolchain.architecture', `kernels are not built for sm_${number}`, { hint: `known: ${allowed}` })
 }
 
-/** Flags for machine code of one architecture, by its number (`90`). A library for one device is copied to it, so its code is compressed. */
-function codeFor(architecture: string): string[] {
-  const known = knownArchitecture(architecture)
-  return ['-gencode', `arch=compute_${known},code=sm_${known}`, '-Xfatbin', '-compress-all']
+/** Flags for machine code of some architectures, by numbers (`89,90`). A library for one device is copied to it, so its code is compressed. */
+function codeFor(list: string): string[] {
+  const known = [...new Set(list.split(',').map(knownArchitecture))]
+  return [...known.flatMap((each) => ['-gencode', `arch=compute_${each},code=sm_${each}`]), '-Xfatbin', '-compress-all']
 }
 
 /** Options of `recipeFor` besides the target. */
 export interface RecipeOptions {
-  /** Compiles CUDA for this architecture only, such as `90`; for all of them by default. */
+  /** Compiles CUDA for these architectures only, such as `90` or `80,89`; by default for all that have been measured. */
   readonly architecture?: string | undefined
   /** Adds line information of the generated source for profilers and checkers, which doubles the size of a library. */
   readonly lineInfo?: boolean | undefined

@@ -42,6 +42,12 @@ describe('flags of a CUDA file', () => {
   it('have one architecture if a library is for one device', async () => {
     const recipe = await recipeFor('cuda', root, { architecture: '90' })
     expect(codesOf(recipe.compileFlags(['kernel.cuh']))).toEqual(['arch=compute_90a,code=sm_90a'])
+    const several = await recipeFor('cuda', root, { architecture: '89,90,120' })
+    expect(codesOf(several.compileFlags(['kernel.cuh']))).toEqual([
+      'arch=compute_89,code=sm_89',
+      'arch=compute_90a,code=sm_90a',
+      'arch=compute_120,code=sm_120',
+    ])
     await expect(recipeFor('cuda', root, { architecture: '70' })).rejects.toMatchObject({ code: 'toolchain.architecture' })
   })
 })
