@@ -9,9 +9,11 @@ import {
   installation,
   makeBundle,
   mebibytes,
+  type Packages,
   packageRoot,
   searchManifests,
   targets,
+  writePackages,
 } from '../toolchain/index.js'
 import { expectExports } from '../verify/exports.js'
 import { type CliContext, json } from './context.js'
@@ -54,6 +56,29 @@ async function kernelsOf({ model = [], plan, dtype }: BundleOptions, { root, sig
   return bundledKernels(root, { ops: nodes.flatMap((node) => (node.kind === 'op' ? [node.op] : [])), keys })
 }
 
+/**
+ * Writes the packages to publish: heddle, and the platform package of this machine with the shipped kernels that models need.
+ * @throws errors of `writePackages` and of the models' loaders
+ */
+export async function bundlePackages(
+  out: string,
+  { model = [], plan, dtype }: Pick<BundleOptions, 'model' | 'plan' | 'dtype'>,
+  { root, signal, log }: CliContext,
+): Promise<Packages> {
+  const searched = await searchManifests(packageRoot())
+  const keys = new Set<string>()
+  for (const folder of model) {
+    const of = { root: packageRoot(), target: 'simt', signal } as const
+    for (const key of await keysOfModel(resolve(root, folder), { plan, dtype }, searched, of)) keys.add(key)
+  }
+  const kernels = searched.manifest.kernels
+    .filter(({ key }) => keys.has(key))
+    .map((entry) => ({ entry, folder: searched.folderOf(entry.key) }))
+  const packages = await writePackages({ out: resolve(root, out), kernels, whole: true, signal })
+  log(`bundle: ${Object.values(packages).join(', ')}, ${kernels.length} kernels\n`)
+  return packages
+}
+
 export const bundleCommand = (context: () => CliContext) =>
   new Command('bundle')
     .description('pack a portable archive: Node, the command, the addon and the kernels')
@@ -61,8 +86,13 @@ export const bundleCommand = (context: () => CliContext) =>
     .option('--exports <dir>', 'exports to add, which selftest runs where PyTorch is installed')
     .option('--plan <name>', 'in a project with its own kernels: the fusion plan of its models')
     .addOption(new Option('--dtype <dtype>', 'in such a project: storage type of its models').choices(dtypes))
+    .option(
+      '--npm <dir>',
+      'write packages for npm instead: heddle, and its addon, CPU device and kernels for this kind of machine',
+    )
     .option('--json', 'print the result as JSON')
     .action(async (options) => {
-      const result = await bundle(options, context())
+      const { npm } = options
+      const result = npm === undefined ? await bundle(options, context()) : await bundlePackages(npm, options, context())
       if (options.json) context().out(json(result))
     })

@@ -47,7 +47,7 @@ export async function demo(context: CliContext): Promise<void> {
         title: 'find a device',
         task: async (stage, task) => {
           const opening = { root, ...notices((text) => (task.output = text)) }
-          stage.device = await jsByDefault(opening)
+          stage.device = await jsByDefault({ ...opening, root: packageRoot() })
           await prepareNative(stage.device, opening)
           task.title = stage.device === undefined ? `the ${defaultDevice()} device, addon in ${nativeFolder()}` : whyJs
         },

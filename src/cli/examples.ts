@@ -116,6 +116,7 @@ const examples: Readonly<Record<string, readonly Example[]>> = {
   bundle: [
     ['heddle bundle', 'Node, heddle and built kernels in one archive'],
     ['heddle bundle --model DIR', 'with a model folder'],
+    ['heddle bundle --npm packages --model DIR', "packages for npm, with a model's kernels for the CPU device"],
   ],
   config: [
     ['heddle config --flags --includes', 'for nvcc'],

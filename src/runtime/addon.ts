@@ -1,5 +1,5 @@
 /**
- * Finds and loads the Node addon. It is in the folder of the device plugins: in the user's cache, next to the JavaScript file in a bundle, or as
+ * Finds and loads the Node addon. It is in the folder of the device plugins: in the platform package, in the user's cache, next to the JavaScript file in a bundle, or as
  * named by HEDDLE_NATIVE. No other folder is searched. Loading it needs neither a GPU nor CUDA.
  */
 import { existsSync } from 'node:fs'
@@ -7,7 +7,7 @@ import { createRequire } from 'node:module'
 import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { environmentError } from '../errors.js'
-import { nativePlace } from '../toolchain/paths.js'
+import { nativeHome } from '../toolchain/platform_package.js'
 import type { NativeAddon } from './native.js'
 
 /** HEDDLE_ABI_VERSION of native/include/heddle/abi.h. */
@@ -20,7 +20,7 @@ function candidates(): string[] {
   const configured = process.env.HEDDLE_NATIVE
   if (configured !== undefined && configured !== '') return [resolve(configured)]
   const here = dirname(fileURLToPath(import.meta.url))
-  return existsSync(join(here, addonFile)) ? [here] : [nativePlace().release]
+  return existsSync(join(here, addonFile)) ? [here] : [nativeHome()]
 }
 
 /**

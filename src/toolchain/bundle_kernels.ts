@@ -99,7 +99,7 @@ export async function stageKernels(
 }
 
 /** Writes the sources to compile, of project and package, with a manifest and a registry of just these. @throws usage `generated.foreign` */
-async function writeWork(work: string, placed: readonly PlacedKernel[]): Promise<void> {
+export async function writeWork(work: string, placed: readonly PlacedKernel[]): Promise<void> {
   const entries = placed.map(({ entry }) => entry)
   const texts = new Map([
     ['manifest.json', JSON.stringify({ version: 1, kernels: entries } satisfies Manifest)],

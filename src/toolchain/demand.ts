@@ -16,6 +16,7 @@ import { canonicalJson, fileDigest, sha256 } from './hash.js'
 import { installation } from './installation.js'
 import { type BuiltObject, type CompileOptions, compileFiles } from './objects.js'
 import { packageRoot, type Target } from './paths.js'
+import { platformLibrary } from './platform_package.js'
 import { firstLines, runTool } from './process.js'
 import { linkArguments, type Recipe, type RecipeOptions, recipeFor } from './recipe.js'
 import { type BuildReport, readBuildReport } from './report.js'
@@ -61,6 +62,8 @@ export async function demandKernels(kernels: readonly PlacedKernel[], options: D
   const { root, target } = options
   const built = options.alone === true ? undefined : await wholeBuild(root, target)
   if (built !== undefined && (await serves(built, files, kernels))) return { library: built.path, objects: [], compiled: 0 }
+  const packed = options.alone === true ? undefined : await platformLibrary(target, kernels)
+  if (packed !== undefined) return { library: packed, objects: [], compiled: 0 }
   const recipe = await recipeFor(target, packageRoot(), options)
   const cache = cacheFolder()
   const objects = await compileFiles(recipe, await keyFiles(recipe, files), { ...options, cache })

@@ -4,7 +4,8 @@
  */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { nativePlace, outputs, packageRoot, type Target } from './paths.js'
+import { outputs, packageRoot, type Target } from './paths.js'
+import { nativeHome } from './platform_package.js'
 
 export interface Installation {
   /** Folders of generated source with a `manifest.json`: the project's own, then the shipped one. The first may be absent. */
@@ -33,7 +34,7 @@ export function installation(root: string, base: string = packageRoot()): Instal
   return {
     generated: [...new Set([join(root, 'generated'), join(base, 'generated')])],
     get native() {
-      return nativePlace().release
+      return nativeHome()
     },
     portable: false,
     library,

@@ -19,6 +19,7 @@ import { locked } from './lock.js'
 import { compilePlain } from './native_plain.js'
 import { readStamp, writeStamp } from './native_stamp.js'
 import { nativePlace, packageRoot } from './paths.js'
+import { hasCudaDevice, nativeHome } from './platform_package.js'
 import { firstLines, runTool, type ToolResult } from './process.js'
 import { hostRuntime } from './recipe.js'
 
@@ -39,9 +40,6 @@ export interface NativeOptions {
 
 const required = ['heddle.node', 'libheddle_simt.so']
 const cudaPlugin = 'libheddle_cuda.so'
-
-/** True if this machine has a CUDA device: the driver's device file, or on WSL2 that of its host. */
-export const hasCudaDevice = (): boolean => ['/dev/nvidiactl', '/dev/dxg'].some((path) => existsSync(path))
 
 /**
  * Builds native/ of the package into its folder of the user's cache. Calls from several processes wait for each other.
@@ -91,11 +89,14 @@ export async function buildNative({ signal, cuda = hasCudaDevice(), onStart }: N
 }
 
 /**
- * Ensures the addon of this package: builds it if it is missing or if the package's sources have changed. Otherwise no tool is needed.
+ * Ensures the addon of this package: builds it if it is missing or if the package's sources have changed. Otherwise, and with a platform
+ * package, no tool is needed.
  * @throws like `buildNative`
  */
 export async function ensureNative(options: NativeOptions = {}): Promise<NativeResult> {
   const { folder: out, release: folder } = nativePlace()
+  const home = nativeHome()
+  if (home !== folder) return { folder: home, built: false }
   const last = await readStamp(out)
   const isEnough = last !== undefined && (last.cuda || options.cuda !== true)
   if (isEnough && isComplete(folder) && last.sources === (await sourcesKey(nativeSources()))) return { folder, built: false }

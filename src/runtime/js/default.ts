@@ -1,5 +1,5 @@
 /** Default device of a machine without a C++ compiler: `js`. A notice of every call, or one warning per process, says so. */
-import { findCxx, installation } from '../../toolchain/index.js'
+import { findCxx, installation, packageRoot, platformFolder } from '../../toolchain/index.js'
 
 /** The reason for `js`, as a notice. */
 export const whyJs =
@@ -25,7 +25,9 @@ export async function jsByDefault({
   readonly root: string
   readonly onNotice?: ((text: string) => void) | undefined
 }): Promise<'js' | undefined> {
-  if (installation(root).portable || (await findCxx()) !== undefined) return undefined
+  // Shipped kernels of a platform package need no compiler.
+  const isPacked = root === packageRoot() && platformFolder() !== undefined
+  if (installation(root).portable || isPacked || (await findCxx()) !== undefined) return undefined
   say(onNotice)
   return 'js'
 }
