@@ -74,6 +74,9 @@ export const byTurns: readonly (readonly string[])[] = [
     'test/models/heads.simt.test.ts',
     'test/runtime/api/encoder_layer.simt.test.ts',
     'test/cli/search_verb.simt.test.ts',
+    'test/runtime/js/project.test.ts',
+    'test/toolchain/platform_package.simt.test.ts',
+    'test/cli/depfile.test.ts',
   ],
   [
     'test/export/generate.simt.test.ts',
@@ -107,6 +110,9 @@ export const byTurns: readonly (readonly string[])[] = [
     'test/bench/decoding.simt.test.ts',
     'test/native/grouped.simt.test.ts',
     'test/emit/multiples.simt.test.ts',
+    'test/fuse/quantise.test.ts',
+    'test/toolchain/sizes.simt.test.ts',
+    'test/cli/bench_history.test.ts',
   ],
   [
     'test/verify/workshop.simt.test.ts',
@@ -142,5 +148,9 @@ export const byTurns: readonly (readonly string[])[] = [
     'test/docs/refusals.test.ts',
     'test/emit/grouped.simt.test.ts',
     'test/native/async_faults.simt.test.ts',
+    'test/export/cmake.simt.test.ts',
+    'test/fuse/random_graphs.test.ts',
+    'test/cli/bench_suite.test.ts',
+    'test/loop/tile_layout.simt.test.ts',
   ],
 ]

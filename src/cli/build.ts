@@ -130,7 +130,7 @@ export async function build(options: BuildVerbOptions, context: CliContext): Pro
       reportSizes(result.sizes, target, options, context)
       continue
     }
-    const result = await buildKernels({ ...how, ...of })
+    const result = await buildKernels({ ...how, ...of, sizes: alone })
     const { objects } = result.report
     context.log(`${target}: ${result.compiled} of ${objects.length} files compiled, ${result.library}\n`)
     kernels.push(result)

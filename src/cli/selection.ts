@@ -37,7 +37,7 @@ export interface SelectedBuild {
   /** A library of these kernels, in the cache. */
   readonly library: string
   readonly compiled: number
-  /** Sizes of the compiled kernels; empty if they are in a full build. */
+  /** Sizes of the compiled kernels; empty unless they are compiled alone. */
   readonly sizes: readonly KernelSize[]
   readonly objects: readonly { readonly source: string; readonly key: string }[]
   /** Resources from ptxas, one entry per kernel and architecture; empty on simt. */
@@ -75,7 +75,7 @@ export async function buildSelection(selection: Selection, options: DemandOption
     keys,
     library,
     compiled,
-    sizes: await sizesOf(objects),
+    sizes: options.alone === true ? await sizesOf(objects) : [],
     objects: objects.map(({ source, key }) => ({ source, key })),
     kernels: objects.flatMap(({ source, resources }) => resources.map((kernel) => ({ ...kernel, source }))),
   }

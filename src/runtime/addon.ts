@@ -1,6 +1,6 @@
 /**
- * Finds and loads the Node addon. It is in the folder of the device plugins: in the platform package, in the user's cache, next to the JavaScript file in a bundle, or as
- * named by HEDDLE_NATIVE. No other folder is searched. Loading it needs neither a GPU nor CUDA.
+ * Finds and loads the Node addon. It is in the folder of the device plugins: in the platform package, in the user's cache, next to the JavaScript
+ * file in a bundle, or as named by HEDDLE_NATIVE. No other folder is searched. Loading it needs neither a GPU nor CUDA.
  */
 import { existsSync } from 'node:fs'
 import { createRequire } from 'node:module'

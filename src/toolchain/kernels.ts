@@ -38,6 +38,8 @@ export interface BuildOptions {
   readonly lineInfo?: boolean
   /** Optimisation level of source for the CPU device: lower for kernels that only run on small cases. */
   readonly optimise?: RecipeOptions['optimise']
+  /** Reads the sizes of the objects, too. */
+  readonly sizes?: boolean | undefined
 }
 
 export interface BuildResult {
@@ -45,7 +47,7 @@ export interface BuildResult {
   readonly library: string
   readonly compiled: number
   readonly linked: boolean
-  /** Sizes of the compiled kernels. */
+  /** Sizes of the compiled kernels; empty unless requested. */
   readonly sizes: readonly KernelSize[]
 }
 
@@ -83,7 +85,8 @@ export async function buildKernels(options: BuildOptions): Promise<BuildResult> 
   await writeFileAtomic(join(outDir, 'compile_commands.json'), compileCommands(recipe, generated, objects))
   const compiled = objects.filter(({ made }) => made).length
   if (compiled > 0) await sweepCache(cache)
-  return { report, library: join(outDir, linked.library.file), compiled, linked: linked.made, sizes: await sizesOf(objects) }
+  const sizes = options.sizes === true ? await sizesOf(objects) : []
+  return { report, library: join(outDir, linked.library.file), compiled, linked: linked.made, sizes }
 }
 
 /** Files to compile: each kernel's source once, and the registry. @throws usage `build.generated` without a manifest, `generated.foreign` */

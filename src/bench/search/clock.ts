@@ -113,7 +113,7 @@ function derivedOf(
   })
 }
 
-/** Groups that compute something else than their nodes, on the host or on the device, with the reason. @throws the signal's reason, and environment */
+/** Groups whose results differ from their nodes', on the host or on the device, with the reason. @throws the signal's reason; environment */
 export async function wrongSubjects(
   stage: SearchStage,
   subjects: readonly Subject[],

@@ -30,7 +30,10 @@ const isSame = (a: Omit<Series, 'runs'>, b: Omit<Series, 'runs'>): boolean =>
   [b.suite, b.clock, b.device, b.dtype, b.plan, shapeText(b.dims)].join('\n')
 
 function seriesView(series: Series, entries: readonly HistoryEntry[], changes: readonly Change[]): HistoryView['series'][number] {
-  const indexOf = (at: number): number => entries.findIndex((entry) => entry === series.runs[at]?.entry)
+  const indexOf = (at: number): number => {
+    const run = series.runs[at]
+    return run === undefined ? -1 : entries.indexOf(run.entry)
+  }
   return {
     plan: series.plan,
     panel: `${series.dtype} ${shapeText(series.dims)}`,

@@ -140,7 +140,7 @@ test('rows without padding are inputs and outputs on request', async () => {
   expect(Array.from(toNumbers(two.hidden))).toEqual(rowsAt(toNumbers(one.hidden), valid))
   await expect(packed.run({ x: drawn('y', [12, n]), lengths })).rejects.toMatchObject({
     code: 'run.lengths',
-    message: 'mixers: sequences of 13 tokens by lengths do not fit into 12 rows',
+    message: 'mixers: sequences of 13 tokens, according to lengths, do not fit into 12 rows',
   })
   await expect(packed.run({ x: drawn('y', [22, n]), lengths })).rejects.toMatchObject({ code: 'run.lengths' })
   padded.close()
@@ -216,7 +216,13 @@ const loads: [what: string, change: object, code: string, message: RegExp, hint:
   ],
   ['a state without a size', { dims: { b } }, 'load.dims', /the size of dimension s is unknown/, /dims: { s/],
   ['an unknown state', { states: { totl: zeros('f32', [1]) } }, 'load.states', /there is no state totl/, /did you mean total/],
-  ['a state that does not fit', { states: { total: zeros('f32', [4, n]) } }, 'load.extent', /4 by total \[4, 33\]/, /./],
+  [
+    'a state that does not fit',
+    { states: { total: zeros('f32', [4, n]) } },
+    'load.extent',
+    /4 according to total \[4, 33\]/,
+    /./,
+  ],
   ['a state of another type', { states: { total: zeros('f16', [b * s, n]) } }, 'load.dtype', /total is f16, but T is f32/, /./],
 ]
 test.each(loads)('%s is refused', async (_, change, code, message, hint) => {
@@ -239,8 +245,8 @@ test('inputs that do not fit are refused, and the model continues', async () => 
       'run.extent',
       'mixers: s is 4 according to x [3, 4, 33], but s is 7 according to dims',
     ],
-    [{ x, lengths: tensor('i32', [b], [8, 1, 1]) }, 'run.lengths', 'mixers: sequence 0 has length 8 by lengths'],
-    [{ x, lengths: tensor('i32', [b], [1, 1, -1]) }, 'run.lengths', 'mixers: sequence 2 has length -1 by lengths'],
+    [{ x, lengths: tensor('i32', [b], [8, 1, 1]) }, 'run.lengths', 'mixers: sequence 0 has length 8 according to lengths'],
+    [{ x, lengths: tensor('i32', [b], [1, 1, -1]) }, 'run.lengths', 'mixers: sequence 2 has length -1 according to lengths'],
   ]
   for (const [given, code, message] of runs) {
     await expect(model.run(given as never)).rejects.toMatchObject({ class: 'usage', code, message })
