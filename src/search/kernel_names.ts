@@ -26,7 +26,7 @@ export function nameGroups(
     // A node alone keeps its place in the graph.
     if (kernel === undefined || launch.graph === candidates.graph) continue
     const name = nameOf(candidates, names, kernel, taken)
-    taken.set(name, renamed(kernel, name))
+    taken.set(name, renamedKernel(kernel, name))
     named.set(name, [...(named.get(name) ?? []), names])
   }
   return [...named].map(([kernel, occurrences]) => ({ kernel, occurrences }))
@@ -40,7 +40,7 @@ function nameOf(
 ): string {
   for (const [name, other] of taken) {
     // An op is run as it is; a fused kernel that equals one keeps its own name, since plans may not derive ops.
-    if (!candidates.ops.has(name) && sameKernel(renamed(kernel, name), other)) return name
+    if (!candidates.ops.has(name) && sameKernel(renamedKernel(kernel, name), other)) return name
   }
   return freshName(`auto_${ops(candidates, names, kernel).join('_')}`, new Set(taken.keys()), { separator: '_' })
 }
@@ -60,7 +60,7 @@ function ops(candidates: Candidates, names: readonly string[], kernel: PlannedKe
 }
 
 /** The kernel that is derived under another name of its group. */
-function renamed(kernel: PlannedKernel, name: string): PlannedKernel {
+export function renamedKernel(kernel: PlannedKernel, name: string): PlannedKernel {
   if (!isTemplate(kernel)) return { ...kernel, name }
   switch (kernel.kind) {
     case 'matmul':

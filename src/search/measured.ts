@@ -24,8 +24,11 @@ export interface Problem {
 }
 
 export interface Clock {
-  /** Times launches, and calls `seen` with each result as it is known. Ends early, without some results, when time is up. */
-  time(launches: readonly Launch[], seen: (launch: Launch, measured: Measured) => void): Promise<void>
+  /**
+   * Times launches, and calls `seen` with each result as it is known. Ends early, without some results, when time is up.
+   * @returns ids of launches that are still being timed; called without launches, it waits for some of these
+   */
+  time(launches: readonly Launch[], seen: (launch: Launch, measured: Measured) => void): Promise<ReadonlySet<string>>
   /** True once nothing more can be measured. */
   isOver(): boolean
 }
@@ -62,7 +65,7 @@ export interface SearchResult extends Round {
 export interface SearchSettings {
   /** Covers that are compared in each round. */
   readonly covers?: number
-  /** Launches measured in a round. */
+  /** Kernels of which launches are measured in a round: compiling one takes longer than timing it at several sizes. */
   readonly batch?: number
   /** Results of earlier searches, by the id of the launch. */
   readonly known?: ReadonlyMap<string, Measured>
@@ -92,6 +95,7 @@ export async function measuredSearch(problem: Problem, clock: Clock, settings: S
     if (before !== undefined) prices.add(launch, before)
   }
   let [settled, last] = [0, '']
+  let underway: ReadonlySet<string> = new Set()
   for (let round = 1; ; round++) {
     const covers = problem.shapes.map((_, shape) => coversOf(problem, shape, count, (launch) => prices.price(launch).seconds))
     const hopes = problem.shapes.map((_, shape) => coversOf(problem, shape, hopeful, (launch) => prices.optimistic(launch)))
@@ -100,18 +104,24 @@ export async function measuredSearch(problem: Problem, clock: Clock, settings: S
     const measured = [...launches.values()].filter(prices.has).length
     const state = { round, measured, launches: launches.size, best }
     onRound(state)
-    const wanted = [...new Set([...samples, ...wantedOf(problem, prices, [covers, hopes])])]
+    const wanted = [...new Set([...samples, ...wantedOf(problem, prices, [covers, hopes])])].filter(({ id }) => !underway.has(id))
     const now = best.map(({ variant, chosen }) => `${variant}:${chosen.join()}`).join(' ')
     // A kind of which nothing was measured may have prices that are wrong by any factor.
     const isSampled = samples.length === 0
     settled = now === last && isSampled && isMeasured(problem, prices, covers, 2) ? settled + 1 : 0
     last = now
     const end = (ended: SearchResult['ended']): SearchResult => ({ ...state, prices, covers, ended })
-    if (wanted.length === 0 || (isSampled && isBound(problem, prices, covers, hopes))) return end('bound')
+    if (wanted.length + underway.size === 0 || (isSampled && isBound(problem, prices, covers, hopes))) return end('bound')
     if (isFinished || settled >= settledRounds) return end('settled')
     if (clock.isOver()) return end('time')
-    await clock.time(wanted.slice(0, batch), (launch, result) => prices.add(launch, result))
+    underway = await clock.time(ofKernels(wanted, batch), (launch, result) => prices.add(launch, result))
   }
+}
+
+/** The launches of the first kernels. */
+function ofKernels(launches: readonly Launch[], count: number): readonly Launch[] {
+  const kernels = new Set([...new Set(launches.map(({ content }) => content))].slice(0, count))
+  return launches.filter(({ content }) => kernels.has(content))
 }
 
 /** Every different launch of a problem. */

@@ -4,7 +4,7 @@ import type { CostDevice, PriceType } from '../cost/device.js'
 import { extentsOf, type Pricing, priceDims, stepCost } from '../cost/step.js'
 import { HeddleError } from '../errors.js'
 import type { LayoutsByName } from '../fuse/graph/edit.js'
-import { anonymous } from '../fuse/planned_kernel.js'
+import { anonymous, type PlannedKernel } from '../fuse/planned_kernel.js'
 import type { Graph } from '../ir/graph.js'
 import type { Kernel } from '../ir/kernel.js'
 import type { PlanDecl } from '../lang/plan.js'
@@ -104,6 +104,14 @@ function formOf(
   }
 }
 
+const hashOf = (text: string): string => createHash('sha256').update(text).digest('base64url').slice(0, 16)
+
+/** Hash of a kernel without names. */
+export const contentOfKernel = (kernel: PlannedKernel): string => hashOf(anonymous(kernel))
+
+/** Name of a kernel in a search, by its content. */
+export const nameOfContent = (content: string): string => `search_${content.replace(/\W/g, (sign) => `x${sign.charCodeAt(0)}`)}`
+
 const contents = new WeakMap<SpaceGroup, string>()
 
 /** Hash of what a group launches, without names, places and sizes. */
@@ -111,8 +119,7 @@ function contentOf(group: SpaceGroup): string {
   const known = contents.get(group)
   if (known !== undefined) return known
   const { kernel, launch } = group.group
-  const text = kernel === undefined ? libraryText(launch) : anonymous(kernel)
-  const content = createHash('sha256').update(text).digest('base64url').slice(0, 16)
+  const content = kernel === undefined ? hashOf(libraryText(launch)) : contentOfKernel(kernel)
   contents.set(group, content)
   return content
 }

@@ -45,11 +45,12 @@ function tableClock(task: CoverTask, seed: string, most = Number.POSITIVE_INFINI
     isOver: () => timed.length >= most,
     async time(launches, seen) {
       for (const launch of launches) {
-        if (timed.length >= most) return
+        if (timed.length >= most) return new Set()
         timed.push(launch.id)
         const cost = task.choices[Number(launch.content.slice(1))]?.cost ?? 0
         seen(launch, { seconds: cost * (1 + 0.01 * normal(random(`${seed} ${launch.id}`))) })
       }
+      return new Set()
     },
   }
 }

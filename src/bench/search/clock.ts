@@ -1,8 +1,4 @@
-/**
- * The clock of a search: times groups on an open device. The groups of a round are derived, written and compiled together; each is timed as soon as
- * its compiler has finished, while the others are still compiled.
- */
-
+/** Groups of a search on an open device: their kernels, which are derived, written and compiled together, and their check against their nodes. */
 import type { PriceType } from '../../cost/device.js'
 import type { LayoutsByName } from '../../fuse/graph/edit.js'
 import type { PlannedKernel } from '../../fuse/planned_kernel.js'
@@ -18,7 +14,7 @@ import type { Times } from '../../search/record.js'
 import type { BuildProgress } from '../../toolchain/index.js'
 import { prepareText } from '../../verify/check/prepare.js'
 import { type Failure, failureOf } from './failures.js'
-import { type Built, builtOf, type LaunchBench, timeLaunch, whyWrong } from './launch.js'
+import { type Built, builtOf, type LaunchBench, whyWrong } from './launch.js'
 
 /** A device, and what its kernels are made of. */
 export interface SearchStage {
@@ -38,7 +34,7 @@ export interface SearchStage {
 export type Timed = Times | Failure
 
 /** Runs an action with the kernels of groups, which are compiled as they are requested. */
-async function withKernels<T>(
+export async function withKernels<T>(
   stage: SearchStage,
   built: readonly Built[],
   action: (bench: LaunchBench, library: KernelSource) => Promise<T>,
@@ -65,49 +61,20 @@ const tuningOf = (tuning: Tuning | undefined): Tuning | undefined =>
   tuning === undefined ? undefined : { ...tuning, entries: [] }
 
 /** Keys of the instances that a group launches. */
-const keysOf = ({ kernel }: Built, { manifest }: LaunchBench): readonly string[] =>
+export const keysOf = ({ kernel }: Built, { manifest }: LaunchBench): readonly string[] =>
   kernel === undefined ? [] : manifest.kernels.filter(({ op }) => op === kernel.name).map(({ key }) => key)
 
-/** Times groups, and calls `seen` with each result. Ends early once `isOver`. @throws the signal's reason, and as `failureOf` */
-export async function timeSubjects(
-  stage: SearchStage,
-  subjects: readonly Subject[],
-  isOver: () => boolean,
-  seen: (launch: Launch, timed: Timed) => void,
-): Promise<void> {
-  const built = derivedOf(stage, subjects, seen)
-  await withKernels(stage, built, async (bench, library) => {
-    const waiting = new Map(
-      built.map((each) => {
-        const ready = library.ensure(keysOf(each, bench)).then(
-          () => ({ each, failure: undefined }),
-          (failure: unknown) => ({ each, failure }),
-        )
-        return [each, ready] as const
-      }),
-    )
-    while (waiting.size > 0 && !isOver()) {
-      const { each, failure } = await Promise.race(waiting.values())
-      waiting.delete(each)
-      stage.signal.throwIfAborted()
-      const { launch } = each.subject
-      if (failure !== undefined) seen(launch, failureOf(failure, stage.signal))
-      else seen(launch, await timeLaunch(bench, each).catch((error: unknown) => failureOf(error, stage.signal)))
-    }
-  })
-}
-
 /** Groups that can be derived on their own; the others are seen as refused. */
-function derivedOf(
+export function derivedOf(
   { ops, byName, signal }: SearchStage,
   subjects: readonly Subject[],
-  seen: (launch: Launch, timed: Timed) => void,
+  seen: (subject: Subject, timed: Failure) => void,
 ): readonly Built[] {
   return subjects.flatMap((subject) => {
     try {
       return [builtOf(subject, ops, byName)]
     } catch (error) {
-      seen(subject.launch, failureOf(error, signal))
+      seen(subject, failureOf(error, signal))
       return []
     }
   })
@@ -119,7 +86,7 @@ export async function wrongSubjects(
   subjects: readonly Subject[],
 ): Promise<readonly { readonly launch: Launch; readonly reason: string }[]> {
   const wrong: { launch: Launch; reason: string }[] = []
-  const built = derivedOf(stage, subjects, (launch, timed) => {
+  const built = derivedOf(stage, subjects, ({ launch }, timed) => {
     if ('refused' in timed) wrong.push({ launch, reason: timed.refused })
   })
   await withKernels(stage, built, async (bench, library) => {

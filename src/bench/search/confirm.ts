@@ -3,12 +3,14 @@
  * is faster by more than two percent and a rank test agrees: a search that is repeated ends with the same plan.
  */
 import { applyPlan } from '../../fuse/apply.js'
-import type { PlannedKernel } from '../../fuse/planned_kernel.js'
+import { type PlannedKernel, sameKernel } from '../../fuse/planned_kernel.js'
 import type { Graph } from '../../ir/graph.js'
 import { kernelName } from '../../ir/op_name.js'
 import type { PlanDecl } from '../../lang/plan.js'
 import { demandedKernels } from '../../runtime/demand.js'
+import { renamedKernel } from '../../search/kernel_names.js'
 import { linkGraph } from '../../search/link.js'
+import { contentOfKernel, nameOfContent } from '../../search/problem.js'
 import { prepareText } from '../../verify/check/prepare.js'
 import { summarise } from '../statistics.js'
 import { chanceOf, fewestSamples } from '../target/baseline.js'
@@ -61,7 +63,7 @@ export async function timePlans(
   const kernels = new Map<string, PlannedKernel>()
   const graphs: Record<string, Record<string, Graph>> = {}
   for (const [at, plan] of plans.entries()) {
-    const planned = applyPlan(graph, renamed(plan, at), ops, byName)
+    const planned = applyPlan(graph, byContent(graph, plan, at, stage, kernels), ops, byName)
     for (const [name, kernel] of [...planned.kernels, ...planned.templates]) kernels.set(name, kernel)
     for (const node of planned.graph.nodes) {
       const own = node.kind === 'op' ? ops.get(node.op) : undefined
@@ -95,9 +97,32 @@ export async function timePlans(
   }
 }
 
-/** A plan whose kernels have names of their own: two plans may use one name for different kernels. */
-function renamed(plan: PlanDecl, at: number): PlanDecl {
-  const named = (name: string): string => `p${at}_${name}`
+/**
+ * A plan whose kernels have the names under which they were timed in the search: most are compiled already. Those that are not the same kernel as
+ * another of that name have names of their own.
+ */
+function byContent(
+  graph: Graph,
+  plan: PlanDecl,
+  at: number,
+  { ops, byName }: SearchStage,
+  taken: ReadonlyMap<string, PlannedKernel>,
+): PlanDecl {
+  const own = (name: string): string => `p${at}_${name}`
+  const planned = applyPlan(graph, renamed(plan, own), ops, byName)
+  const names = new Map<string, string>()
+  for (const { kernel: name } of plan.groups) {
+    const kernel = planned.kernels.get(own(name)) ?? planned.templates.get(own(name))
+    const content = kernel === undefined ? own(name) : nameOfContent(contentOfKernel(kernel))
+    const other = taken.get(content)
+    const isFree = ![...names.values()].includes(content)
+    const isSame = kernel !== undefined && (other === undefined || sameKernel(renamedKernel(kernel, content), other))
+    names.set(name, isFree && isSame ? content : own(name))
+  }
+  return renamed(plan, (name) => names.get(name) ?? own(name))
+}
+
+function renamed(plan: PlanDecl, named: (name: string) => string): PlanDecl {
   return {
     ...plan,
     groups: plan.groups.map(({ kernel, occurrences }) => ({ kernel: named(kernel), occurrences })),

@@ -15,7 +15,7 @@ import { buildProgram } from '../../runtime/program.js'
 import { openSession } from '../../runtime/session.js'
 import { linkGraph } from '../../search/link.js'
 import { type Part, partOf } from '../../search/part.js'
-import type { Subject } from '../../search/problem.js'
+import { nameOfContent, type Subject } from '../../search/problem.js'
 import type { Times } from '../../search/record.js'
 import { checkGraph } from '../../verify/check/graphs.js'
 import { cacheOf, chain, chained, rotationOf } from '../rotation.js'
@@ -41,7 +41,7 @@ export function builtOf(subject: Subject, ops: ReadonlyMap<string, Kernel>, layo
   const { candidates } = form.space
   const part = partOf(candidates.graph, group.group.names)
   const isAlone = group.group.launch.graph === candidates.graph
-  const name = `search_${launch.content.replace(/\W/g, (sign) => `x${sign.charCodeAt(0)}`)}`
+  const name = nameOfContent(launch.content)
   const groups = isAlone ? [] : [{ kernel: name, occurrences: [group.group.names] }]
   const library = group.form === 'library' && !isAlone ? [name] : []
   const planned = applyPlan(part.graph, { name: 'search', graph: part.graph.name, groups, library }, ops, layouts)

@@ -7,10 +7,12 @@ import type { PlanDecl } from '../../lang/plan.js'
 import { oneForAll, planOf, type Reason, reasonsOf, type Scored, samePlan, scored } from '../../search/chosen.js'
 import type { KnownKernels } from '../../search/kernel_names.js'
 import { type Clock, launchesOf, measuredSearch, problemId, type Round, type SearchResult } from '../../search/measured.js'
+import type { Launch, Measured } from '../../search/price.js'
 import type { GraphProblem, Subject } from '../../search/problem.js'
 import { type About, type Entry, entryOf, knownOn, measuredOf, merged, type SearchRecord } from '../../search/record.js'
-import { type SearchStage, timeSubjects, wrongSubjects } from './clock.js'
+import { type SearchStage, type Timed, wrongSubjects } from './clock.js'
 import { decide, timePlans, type Verdict } from './confirm.js'
+import { TimingQueue } from './queue.js'
 
 export interface SearchRun {
   readonly stage: SearchStage
@@ -127,29 +129,30 @@ function forShapes(run: SearchRun, result: SearchResult, { seconds }: FoundPlan)
 async function searched(run: SearchRun, state: State, mayBeFinished: boolean): Promise<SearchResult> {
   const { problem, about, stage, isOver, save } = run
   let last: Round | undefined
+  let report: (launch: Launch, measured: Measured) => void = () => undefined
   const id = problemId(problem.problem)
+  const onTimed = (subject: Subject, timed: Timed): void => {
+    const { launch, group } = subject
+    const nodes = group.group.names.join()
+    if ('skipped' in timed) {
+      state.skipped.set(launch.id, `${nodes}: ${timed.skipped}`)
+      report(launch, { refused: timed.skipped })
+      return
+    }
+    const entry = entryOf(launch, nodes, about, timed)
+    state.record = merged(state.record, { entries: [entry] })
+    report(launch, measuredOf(entry))
+    if (last !== undefined) run.onRound?.(last, { subject, entry })
+  }
+  const queue = new TimingQueue(stage, { isOver, onTimed })
   const clock: Clock = {
     isOver,
     async time(launches, seen) {
-      const subjects = launches.flatMap(({ id: launch }) => problem.subjects.get(launch) ?? [])
-      const entries: Entry[] = []
-      try {
-        await timeSubjects(stage, subjects, isOver, (launch, timed) => {
-          const subject = problem.subjects.get(launch.id)
-          const nodes = subject?.group.group.names.join() ?? ''
-          if ('skipped' in timed) {
-            state.skipped.set(launch.id, `${nodes}: ${timed.skipped}`)
-            return seen(launch, { refused: timed.skipped })
-          }
-          const entry = entryOf(launch, nodes, about, timed)
-          entries.push(entry)
-          seen(launch, measuredOf(entry))
-          if (last !== undefined && subject !== undefined) run.onRound?.(last, { subject, entry })
-        })
-      } finally {
-        state.record = merged(state.record, { entries })
-        await save(state.record)
-      }
+      report = seen
+      queue.start(launches.flatMap(({ id: launch }) => problem.subjects.get(launch) ?? []))
+      // At least one result is waited for.
+      await queue.atMost(Math.min(fewestUnderway, queue.pending.size - 1)).finally(() => save(state.record))
+      return queue.pending
     },
   }
   const result = await measuredSearch(problem.problem, clock, {
@@ -159,12 +162,15 @@ async function searched(run: SearchRun, state: State, mayBeFinished: boolean): P
       last = round
       run.onRound?.(round, undefined)
     },
-  })
+  }).finally(() => queue.close())
   const isFinal = result.ended !== 'time' && state.skipped.size === 0
   const finished = isFinal ? [{ finished: id, of: run.graph.name, device: about.device }] : []
   state.record = merged(state.record, { finished })
   return result
 }
+
+/** Launches that are being compiled or timed when more are added. */
+const fewestUnderway = 8
 
 /** False for a node on its own, whose kernel is that of its op or the library's. */
 const isDerived = ({ group, form }: Subject): boolean => group.group.launch.graph !== form.space.candidates.graph
