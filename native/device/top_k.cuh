@@ -32,6 +32,27 @@ struct Offers {
     HEDDLE_UNROLL
     for (int i = 0; i < Vec; ++i) value[i] = NAN;
   }
+
+  /// The largest element; NaN if there is none.
+  __device__ __forceinline__ float most() const {
+    float most = value[0];
+    HEDDLE_UNROLL
+    for (int i = 1; i < Vec; ++i) most = fmaxf(most, value[i]);
+    return most;
+  }
+
+  /// The first place of a value that is there.
+  __device__ __forceinline__ int find(float wanted) const {
+    int at = Vec - 1;
+    HEDDLE_UNROLL
+    for (int i = Vec - 2; i >= 0; --i) at = value[i] == wanted ? i : at;
+    return at;
+  }
+
+  __device__ __forceinline__ void remove(int at) {
+    HEDDLE_UNROLL
+    for (int i = 0; i < Vec; ++i) value[i] = i == at ? NAN : value[i];
+  }
 };
 
 /// The K largest of the elements offered to a warp. All its lanes call every function together.
@@ -47,22 +68,13 @@ class WarpList {
   /// reaches the last of the list. A lane offers its best remaining element, so that one insertion serves the whole chunk.
   template <int Vec>
   __device__ __forceinline__ void take(Offers<Vec> offers, int first) {
-    float most = offers.value[0];
-    HEDDLE_UNROLL
-    for (int i = 1; i < Vec; ++i) most = fmaxf(most, offers.value[i]);
-    if (!__any_sync(all, most >= last_.value)) return;
-    for (;;) {
-      Placed<float> own = no_element();
-      HEDDLE_UNROLL
-      for (int i = 0; i < Vec; ++i) {
-        if (precedes({offers.value[i], first + i}, own)) own = {offers.value[i], first + i};
-      }
-      const int source = insert_best(own);
+    float most = offers.most();
+    while (__any_sync(all, most >= last_.value)) {
+      const int at = offers.find(most), source = insert_best({most, first + at});
       if (source < 0) return;
-      HEDDLE_UNROLL
-      for (int i = 0; i < Vec; ++i) {
-        if (lane() == source && first + i == own.index) offers.value[i] = NAN;
-      }
+      if (lane() != source) continue;
+      offers.remove(at);
+      most = offers.most();
     }
   }
 
