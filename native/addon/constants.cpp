@@ -12,8 +12,8 @@ void ConstantFinder::write(const Slice& slice) {
   steps_.back().written.push_back(slice);
 }
 
-std::shared_ptr<const Constants> ConstantFinder::launch(const std::vector<Slice>& buffers) {
-  launches_.push_back({steps_.size() - 1, buffers, std::make_shared<Constants>(buffers.size(), uint8_t{HEDDLE_CHANGING})});
+std::shared_ptr<const Constants> ConstantFinder::launch(const std::vector<Slice>& buffers, std::vector<bool> changing) {
+  launches_.push_back({steps_.size() - 1, buffers, std::move(changing), std::make_shared<Constants>(buffers.size(), uint8_t{HEDDLE_CHANGING})});
   return launches_.back().constants;
 }
 
@@ -29,7 +29,9 @@ void ConstantFinder::find() {
     ranges = std::move(merged);
   }
   for (const Launch& launch : launches_) {
-    for (size_t i = 0; i < launch.buffers.size(); ++i) (*launch.constants)[i] = static_cast<uint8_t>(of(launch.buffers[i], launch.step));
+    for (size_t i = 0; i < launch.buffers.size(); ++i) {
+      if (!launch.changing[i]) (*launch.constants)[i] = static_cast<uint8_t>(of(launch.buffers[i], launch.step));
+    }
   }
   launches_.clear();
   steps_.clear();

@@ -23,8 +23,8 @@ class ConstantFinder {
   // the work before the step directly precedes the next step.
   void begin_step(bool launches);
   void write(const Slice& slice);
-  // Records the buffers of a launch; find() fills the result.
-  std::shared_ptr<const Constants> launch(const std::vector<Slice>& buffers);
+  // Records the buffers of a launch; find() fills the result. `changing`: those that count as written by the step before.
+  std::shared_ptr<const Constants> launch(const std::vector<Slice>& buffers, std::vector<bool> changing);
   // Fills all results, once all steps are known.
   void find();
 
@@ -36,6 +36,7 @@ class ConstantFinder {
   struct Launch {
     size_t step;
     std::vector<Slice> buffers;
+    std::vector<bool> changing;
     std::shared_ptr<Constants> constants;
   };
   struct Range {

@@ -50,7 +50,12 @@ Step read_kernel(const Napi::Object& object, const std::string& label, const Dev
   for (size_t i = 0; i < slices.size(); ++i) {
     if (kernel->access == nullptr || kernel->access[i] != 'r') finder.write(slices[i]);
   }
-  auto constants = finder.launch(slices);
+  std::vector<bool> changing(slices.size(), false);
+  if (object.Has("changing")) {
+    changing = read_list<bool>(object.Get("changing"), label + ".changing", kernel->buffer_count,
+                               [](const Napi::Value& entry, const std::string& name) { return read_whole(entry, name, 0, 1) == 1; });
+  }
+  auto constants = finder.launch(slices, std::move(changing));
 
   const auto enqueue = [library = face->library, launcher = kernel->launch, slices = std::move(slices), raw = std::move(raw),
                         dims = std::move(dims), attrs = std::move(attrs),

@@ -90,6 +90,8 @@ export interface NativeKernelStep {
   readonly buffers: readonly NativeSlice[]
   readonly dims: readonly number[]
   readonly attrs: readonly number[]
+  /** 1 for a buffer that counts as written by the step before, else 0. Absent: what the steps of the program write counts. */
+  readonly changing?: readonly number[]
 }
 
 export interface NativeFill {

@@ -24,6 +24,11 @@ export type ProgramConfig = Omit<FlattenConfig, SessionContext> & {
   readonly session: Session
   /** Memory for values that live during one run only, shared with programs that never run at the same time. Undefined: an arena of its own. */
   readonly arena?: SharedArena | undefined
+  /**
+   * Weights and inputs that count as written by the launch in front of each, by name: kernels wait before they read them. For a part of a larger
+   * program that is timed alone.
+   */
+  readonly changing?: ReadonlySet<string>
 }
 
 export interface Program {
@@ -98,7 +103,7 @@ export async function buildProgram(config: ProgramConfig): Promise<Program> {
       arena,
       Object.values(flat.inputs).flatMap(({ storage }) => slices[storage] ?? []),
     )
-    return assemble(session, flat, slices, memory, free)
+    return assemble(config, flat, slices, memory, free)
   } catch (error) {
     free()
     throw error
@@ -106,7 +111,7 @@ export async function buildProgram(config: ProgramConfig): Promise<Program> {
 }
 
 function assemble(
-  session: Session,
+  { session, changing = new Set() }: ProgramConfig,
   flat: FlatProgram,
   slices: readonly NativeSlice[],
   memory: { readonly bytes: number; readonly lowerBound: number },
@@ -118,7 +123,9 @@ function assemble(
     return found
   }
   checkConstants(flat.steps, session.manifest, slice)
-  const native = session.device.program(flat.steps.map((step) => nativeStep(session, step, slice)))
+  const inputs = new Map(Object.entries(flat.inputs).map(([name, { storage }]) => [storage, name]))
+  const isChanging = (id: StorageId): boolean => changing.has(flat.storages[id]?.weight ?? inputs.get(id) ?? '')
+  const native = session.device.program(flat.steps.map((step) => nativeStep(session, step, slice, isChanging)))
   const assembled = { device: session.device, native, flat, slice }
   return {
     steps: flat.steps.map((step) => describeStep(step, slice)),

@@ -24,10 +24,17 @@ export async function ensureKernels({ library }: Session, steps: readonly FlatSt
 }
 
 /** Device step of a flattened step. */
-export function nativeStep(session: Session, step: FlatStep, slice: (id: StorageId) => NativeSlice): NativeStep {
+export function nativeStep(
+  session: Session,
+  step: FlatStep,
+  slice: (id: StorageId) => NativeSlice,
+  isChanging: (id: StorageId) => boolean,
+): NativeStep {
   if (step.kind === 'kernel') {
     const { kind, label, key, dims, attrs } = step
-    return { kind, label, library: session.library.of(key), key, buffers: step.buffers.map(slice), dims, attrs }
+    const changing = step.buffers.map((id) => (isChanging(id) ? 1 : 0))
+    const also = changing.includes(1) ? { changing } : {}
+    return { kind, label, library: session.library.of(key), key, buffers: step.buffers.map(slice), dims, attrs, ...also }
   }
   if (step.kind === 'copy') return { kind: 'copy', label: step.label, from: slice(step.from), to: slice(step.to) }
   const [a, b, out] = step.dtypes

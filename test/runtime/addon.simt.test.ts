@@ -182,6 +182,7 @@ describe.each(plugins(fixture))('the addon on %s', (_name, plugin) => {
     expect(await answer(writes(x), writes(other), ask(x))).toEqual([settled, settled])
     expect(await answer(writes(other), writes(x), ask(x))).toEqual([changing, settled])
     expect(await answer(writes(other), ask(x))).toEqual([constant, settled])
+    expect(await answer(writes(other), { ...ask(x), changing: [1, 0] } as NativeStep)).toEqual([changing, settled])
     // The work before the first step is unknown.
     expect(await answer(ask(x), writes(x))).toEqual([changing, changing])
     // A step without a launch exposes the step before it, and so does one that may or may not launch.

@@ -1,7 +1,7 @@
 /**
  * One group of a search on a device: its nodes as a graph of their own, with the kernel derived for them; its check against its nodes, and its
  * time. Weights and inputs of the whole graph are cold, as they are in a model: replays rotate over copies of them. Results of other nodes are
- * where the kernel before has left them.
+ * where the kernel before has left them, and the group waits for it before it reads them.
  */
 import { applyPlan } from '../../fuse/apply.js'
 import { checkDerived } from '../../fuse/check/derived.js'
@@ -82,7 +82,8 @@ export async function timeLaunch(bench: LaunchBench, { planned, part, subject }:
   )
   const session = await openSession({ device, library, manifest, layouts, weights })
   try {
-    const program = await buildProgram({ session, ...wired, applications, dims, types: typesOf(planned, dtype) })
+    const changing = new Set([...Object.keys(weights), ...wired.inputs].filter((name) => isWarm(name.replace(/^pass\d+\//, ''))))
+    const program = await buildProgram({ session, ...wired, applications, dims, types: typesOf(planned, dtype), changing })
     try {
       await program.run(
         chained(passes, () => Object.fromEntries(Object.entries(target.inputs).map(([name, { data }]) => [name, data]))),
