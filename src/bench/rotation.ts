@@ -38,7 +38,8 @@ export function rotationOf(passBytes: number, cacheBytes: number | undefined): R
   return { passes, bytes: passes * passBytes, evicts: passes * passBytes >= 2 * cacheBytes }
 }
 
-const inPass = (pass: number, name: string): string => `pass${pass}/${name}`
+/** Name of a value, input or weight of a pass in a chain. */
+export const inPass = (pass: number, name: string): string => `pass${pass}/${name}`
 
 const renamed = (pass: number, wires: Readonly<Record<string, string>>): Record<string, string> =>
   Object.fromEntries(Object.entries(wires).map(([port, name]) => [port, inPass(pass, name)]))

@@ -124,7 +124,8 @@ function assemble(
   }
   checkConstants(flat.steps, session.manifest, slice)
   const inputs = new Map(Object.entries(flat.inputs).map(([name, { storage }]) => [storage, name]))
-  const isChanging = (id: StorageId): boolean => changing.has(flat.storages[id]?.weight ?? inputs.get(id) ?? '')
+  const isChanging = (id: StorageId): boolean =>
+    changing.has(flat.storages[id]?.weight ?? flat.storages[id]?.state ?? inputs.get(id) ?? '')
   const native = session.device.program(flat.steps.map((step) => nativeStep(session, step, slice, isChanging)))
   const assembled = { device: session.device, native, flat, slice }
   return {

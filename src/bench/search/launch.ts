@@ -11,17 +11,16 @@ import type { PlannedKernel } from '../../fuse/planned_kernel.js'
 import type { Graph } from '../../ir/graph.js'
 import type { Kernel } from '../../ir/kernel.js'
 import { kernelName } from '../../ir/op_name.js'
-import { buildProgram } from '../../runtime/program.js'
-import { openSession } from '../../runtime/session.js'
 import { linkGraph } from '../../search/link.js'
 import { type Part, partOf } from '../../search/part.js'
 import { nameOfContent, type Subject } from '../../search/problem.js'
 import type { Times } from '../../search/record.js'
 import { checkGraph } from '../../verify/check/graphs.js'
-import { cacheOf, chain, chained, rotationOf } from '../rotation.js'
+import { cacheOf, rotationOf } from '../rotation.js'
 import { summarise } from '../statistics.js'
-import { targetProgram, typesOf, weightNames } from '../target/graph_steps.js'
+import { targetProgram } from '../target/graph_steps.js'
 import type { TargetBench } from '../target/measure.js'
+import { readyChain } from '../target/ready_chain.js'
 
 /** A group that can be built. */
 export interface Built {
@@ -59,44 +58,20 @@ const fewestPasses = 8
 
 /** Milliseconds of a group in replays of a captured chain of its launches. @throws as `openSession` and `buildProgram` */
 export async function timeLaunch(bench: LaunchBench, { planned, part, subject }: Built): Promise<Times> {
-  const { device, library, manifest, layouts, dtype, repeats } = bench
+  const { device, manifest, layouts, dtype, repeats } = bench
   const dims = presentIn(planned, subject.dims)
   const target = targetProgram(planned, { dims, dtype }, manifest, layouts)
   const isWarm = (name: string): boolean => part.inner.has(name.replace(/^input /, ''))
   const cold = Object.entries(target.tensors).reduce((sum, [name, { data }]) => sum + (isWarm(name) ? 0 : data.byteLength), 0)
   const cache = cacheOf(device.info())
   const passes = cache === undefined ? 1 : Math.max(fewestPasses, cold === 0 ? 0 : rotationOf(cold, cache).passes)
-  const outputs = Object.values(target.application.outputs)
-  const wired = chain({ applications: [target.application], outputs }, Object.keys(target.inputs), passes)
-  const applications = wired.applications.map((application) => {
-    const shared = Object.keys(application.weights).filter(isWarm)
-    return { ...application, weights: { ...application.weights, ...Object.fromEntries(shared.map((name) => [name, name])) } }
-  })
-  const weights = Object.fromEntries(
-    applications.flatMap((application) =>
-      Object.entries(weightNames(application)).flatMap(([weight, name]) => {
-        const tensor = target.tensors[weight]
-        return tensor === undefined ? [] : [[name, tensor]]
-      }),
-    ),
-  )
-  const session = await openSession({ device, library, manifest, layouts, weights })
+  const { program, release } = await readyChain(bench, { target, passes, dims, isShared: isWarm, isChanging: isWarm })
   try {
-    const changing = new Set([...Object.keys(weights), ...wired.inputs].filter((name) => isWarm(name.replace(/^pass\d+\//, ''))))
-    const program = await buildProgram({ session, ...wired, applications, dims, types: typesOf(planned, dtype), changing })
-    try {
-      await program.run(
-        chained(passes, () => Object.fromEntries(Object.entries(target.inputs).map(([name, { data }]) => [name, data]))),
-      )
-      await program.capture()
-      const times = await program.time(repeats, warmup)
-      const { median, low, high, samples } = summarise(Array.from(times, (milliseconds) => milliseconds / passes / 1000))
-      return { median, low, high, samples }
-    } finally {
-      program.release()
-    }
+    const times = await program.time(repeats, warmup)
+    const { median, low, high, samples } = summarise(Array.from(times, (milliseconds) => milliseconds / passes / 1000))
+    return { median, low, high, samples }
   } finally {
-    session.release()
+    release()
   }
 }
 

@@ -26,6 +26,8 @@ export interface TargetProgram {
   readonly inputs: Readonly<Record<string, WeightTensor>>
   /** Everything else, by the names of the application's weights. */
   readonly tensors: Readonly<Record<string, WeightTensor>>
+  /** Output that holds an updated input after the graph, by the input; none if the graph does not return it. */
+  readonly next: Readonly<Record<string, string>>
   /** Bytes of inputs, weights and outputs, each counted once. */
   readonly bytes: number
   /** Integer tensors filled with zeros, because their range is unknown. */
@@ -72,8 +74,10 @@ export function targetProgram(graph: Graph, sizes: TargetSizes, manifest: Manife
   const [read, tensors] = [all(inputs), all(weights)]
   const size = (made: Readonly<Record<string, WeightTensor>>) =>
     Object.values(made).reduce((sum, { data }) => sum + data.byteLength, 0)
-  const returned = Object.values(graph.outputs).reduce(
-    (sum, id) => sum + elementsOf(infoOf(id)) * dtypeInfo[infoOf(id).dtype].bytes,
+  const next = nextOf(graph, inputs, bound)
+  const again = new Set(Object.values(next))
+  const returned = Object.entries(graph.outputs).reduce(
+    (sum, [name, id]) => sum + (again.has(outputName(name)) ? 0 : elementsOf(infoOf(id)) * dtypeInfo[infoOf(id).dtype].bytes),
     0,
   )
   const names = (ids: Readonly<Record<string, unknown>>) => Object.fromEntries(Object.keys(ids).map((name) => [name, name]))
@@ -85,11 +89,33 @@ export function targetProgram(graph: Graph, sizes: TargetSizes, manifest: Manife
     outputs: outputNames(graph),
     attrs,
   }
-  return { application, inputs: read, tensors, bytes: size(read) + size(tensors) + returned, zeros }
+  return { application, inputs: read, tensors, next, bytes: size(read) + size(tensors) + returned, zeros }
 }
 
+const outputName = (name: string): string => `output ${name}`
+
 const outputNames = ({ outputs }: Graph): Readonly<Record<string, string>> =>
-  Object.fromEntries(Object.keys(outputs).map((name) => [name, `output ${name}`]))
+  Object.fromEntries(Object.keys(outputs).map((name) => [name, outputName(name)]))
+
+/** The last value of each updated input that the graph returns. */
+function nextOf(graph: Graph, inputs: Readonly<Record<string, ValueId>>, bound: readonly Bound[]): Record<string, string> {
+  const next: Record<string, string> = {}
+  for (const [name, id] of Object.entries(inputs)) {
+    const versions = new Set([id])
+    let [last, after]: [ValueId | undefined, string | undefined] = [undefined, undefined]
+    for (const { node, entry } of bound) {
+      for (const { name: buffer, updates } of entry.buffers) {
+        const [from, to] = updates === undefined ? [] : [node.inputs[updates], node.outputs[buffer]]
+        if (from === undefined || to === undefined || !versions.has(sourceOf(graph, from))) continue
+        versions.add(to)
+        last = to
+      }
+    }
+    for (const [output, value] of Object.entries(graph.outputs)) if (sourceOf(graph, value) === last) after = outputName(output)
+    if (after !== undefined) next[name] = after
+  }
+  return next
+}
 
 /** Source names of an application's weights. */
 export const weightNames = (application: GraphApplication): Readonly<Record<string, string>> =>

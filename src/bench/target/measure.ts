@@ -9,15 +9,15 @@ import { dimsIn } from '../../ir/shape.js'
 import type { Layouts } from '../../runtime/layouts.js'
 import type { KernelSource } from '../../runtime/library.js'
 import type { NativeDevice } from '../../runtime/native.js'
-import { buildProgram, type Program } from '../../runtime/program.js'
-import { openSession } from '../../runtime/session.js'
+import type { Program } from '../../runtime/program.js'
 import { type Arithmetic, type Ceilings, type Floor, floorOf } from '../floor.js'
 import type { StepTime } from '../result.js'
-import { cacheOf, chain, chained, type Rotation, rotationOf } from '../rotation.js'
+import { cacheOf, type Rotation, rotationOf } from '../rotation.js'
 import { type Summary, summarise } from '../statistics.js'
 import { stepTimes } from '../step_times.js'
-import { targetProgram, typesOf, weightNames } from './graph_steps.js'
+import { targetProgram } from './graph_steps.js'
 import { readyProgram } from './program_steps.js'
+import { readyChain } from './ready_chain.js'
 import type { Form, ProgramForm, Subject } from './subject.js'
 
 export interface TargetBench {
@@ -98,10 +98,7 @@ export async function measure(
     for (const each of ready) results.push(await describe(bench, subject, dims, each, bytes))
     return results
   } finally {
-    for (const { program, release } of ready) {
-      program.release()
-      release()
-    }
+    for (const { release } of ready) release()
   }
 }
 
@@ -132,39 +129,14 @@ export function completed({ name, forms, typical }: Subject, given: Readonly<Rec
 }
 
 async function prepare(bench: TargetBench, form: Form, dims: Readonly<Record<string, number>>): Promise<Ready> {
-  const { device, library, manifest, layouts, dtype } = bench
+  const { device, manifest, layouts, dtype } = bench
   const target = targetProgram(form.graph, { dims, dtype }, manifest, layouts)
   const tensorBytes = Object.values(target.tensors).reduce((sum, { data }) => sum + data.byteLength, 0)
   const rotation = rotationOf(Math.max(tensorBytes, 1), cacheOf(device.info()))
   const { passes } = rotation
-  const outputs = Object.values(target.application.outputs)
-  const wired = chain({ applications: [target.application], outputs }, Object.keys(target.inputs), passes)
-  const weights = Object.fromEntries(
-    wired.applications.flatMap((application) =>
-      Object.entries(weightNames(application)).flatMap(([weight, name]) => {
-        const tensor = target.tensors[weight]
-        return tensor === undefined ? [] : [[name, tensor]]
-      }),
-    ),
-  )
-  const session = await openSession({ device, library, manifest, layouts, weights })
-  try {
-    const program = await buildProgram({ session, ...wired, dims, types: typesOf(form.graph, dtype) })
-    try {
-      await program.run(
-        chained(passes, () => Object.fromEntries(Object.entries(target.inputs).map(([name, { data }]) => [name, data]))),
-      )
-      await program.capture()
-      const { bytes, zeros } = target
-      return { plan: form.plan, bytes, zeros, rotation, program, samples: [], release: () => session.release() }
-    } catch (error) {
-      program.release()
-      throw error
-    }
-  } catch (error) {
-    session.release()
-    throw error
-  }
+  const { program, release } = await readyChain(bench, { target, passes, dims })
+  const { bytes, zeros } = target
+  return { plan: form.plan, bytes, zeros, rotation, program, samples: [], release }
 }
 
 /** A whole program, without rotation: its weights are read once per pass. */
