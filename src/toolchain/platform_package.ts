@@ -57,11 +57,19 @@ export async function platformLibrary(target: Target, kernels: readonly Placed[]
   return (await fileDigest(library)) === report?.library.digest ? library : undefined
 }
 
-/** `package.json` of a platform package. */
-export async function platformManifest(): Promise<string> {
-  const { license, version, publishConfig } = z
-    .object({ license: z.string(), version: z.string(), publishConfig: z.unknown() })
-    .parse(JSON.parse(await readFile(join(packageRoot(), 'package.json'), 'utf8')))
+/**
+ * `package.json` of a platform package. npm grants provenance only to a package that names the repository of the workflow, so that heddle's own
+ * `repository` is copied.
+ */
+export async function platformManifest(root: string = packageRoot()): Promise<string> {
+  const { license, version, publishConfig, repository } = z
+    .object({
+      license: z.string(),
+      version: z.string(),
+      publishConfig: z.unknown().optional(),
+      repository: z.unknown().optional(),
+    })
+    .parse(JSON.parse(await readFile(join(root, 'package.json'), 'utf8')))
   const made = {
     name: platformName(),
     version,
@@ -71,6 +79,7 @@ export async function platformManifest(): Promise<string> {
     cpu: [process.arch],
     ...(process.platform === 'linux' ? { libc: ['glibc'] } : {}),
     publishConfig,
+    repository,
   }
   return `${JSON.stringify(made, null, 2)}\n`
 }

@@ -59,3 +59,10 @@ it('says for what it is, and is published with provenance', async () => {
   expect([os, cpu, libc]).toEqual([[process.platform], [process.arch], ['glibc']])
   expect([publishConfig, scripts]).toEqual([{ access: 'public', provenance: true }, undefined])
 })
+
+it('names the repository that heddle names', async () => {
+  const repository = { type: 'git', url: 'git+https://example.org/heddle.git' }
+  await writeFile(join(work, 'package.json'), JSON.stringify({ license: 'MIT', version: '1.0.0', repository }))
+  expect(JSON.parse(await platformManifest(work))).toMatchObject({ repository, version: '1.0.0' })
+  expect(JSON.parse(await platformManifest())).not.toHaveProperty('repository')
+})
