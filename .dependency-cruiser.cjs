@@ -27,6 +27,7 @@ const rooms = [
   'explorer',
   'export',
   'cli',
+  'bundler',
 ]
 
 /** Folders of the front end, in the same order: modules beside them are its entry points. */

@@ -115,6 +115,7 @@ export default defineConfig([
     ...common,
     plugins: [withoutLeftovers, shippedManifest, ownDigest, required, withLicences('licences.txt')],
     input: {
+      bundler: 'src/bundler/index.ts',
       checkpoint: 'src/checkpoint/index.ts',
       cli: 'src/cli/bin.ts',
       commands: 'src/cli/index.ts',

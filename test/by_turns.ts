@@ -108,6 +108,7 @@ export const byTurns: readonly (readonly string[])[] = [
     'test/frontend/constructs/monoid.test.ts',
     'test/cli/tune_library.simt.test.ts',
     'test/bench/decoding.simt.test.ts',
+    'test/bundler/bundler.simt.test.ts',
     'test/native/grouped.simt.test.ts',
     'test/emit/multiples.simt.test.ts',
     'test/fuse/quantise.test.ts',

@@ -72,6 +72,8 @@ export const toolCodes = texts({
     'The built kernels that a bundle would pack do not match the sources. | heddle gen wrote new ones, or a header was edited, after the last build. | Run heddle build for the target of the message.',
   'bundle.strip': 'strip is missing. | binutils are not installed. | Install binutils.',
   'bundle.tool': 'A tool that makes the bundle failed. | The message quotes it. | Follow its message.',
+  'bundler.browser':
+    'A bundle for browsers contains a part of heddle that runs in Node. | A module that calls kernels is imported by code of the page. | Call kernels in code of the server.',
   'cache.foreign':
     'Others can write to the cache, and its content would run as you. | Another user owns the folder, or its group or all others may write to it. | Name your own folder with HEDDLE_CACHE, or remove the named one; if nobody else has written to it, chmod 700 makes it yours.',
   'cache.full':

@@ -12,9 +12,9 @@ export interface Ran {
 }
 
 /** Runs a program to its end. */
-export const ran = (path: string, args: readonly string[], env: NodeJS.ProcessEnv = process.env): Promise<Ran> =>
+export const ran = (path: string, args: readonly string[], env: NodeJS.ProcessEnv = process.env, cwd?: string): Promise<Ran> =>
   new Promise((resolve) => {
-    execFile(path, [...args], { env, maxBuffer: 2 ** 26 }, (error, out, log) => {
+    execFile(path, [...args], { env, cwd, maxBuffer: 2 ** 26 }, (error, out, log) => {
       const code = typeof error?.code === 'number' ? error.code : error === null ? 0 : 1
       resolve({ code, output: `${out}${log}` })
     })

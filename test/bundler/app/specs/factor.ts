@@ -1,0 +1,2 @@
+/** A number of an op. */
+export const factor = 3
