@@ -2,8 +2,9 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { heddle, repository } from '../cli/host.js'
+import { repository } from '../cli/host.js'
 import { errorCodes } from './error_codes.js'
+import { bare, refusedOption } from './options.js'
 import { brokenLinks, commandsOf, filled, pages, region, textOf, unexplained } from './pages.js'
 
 it('the README is short', () => {
@@ -48,25 +49,6 @@ const ran = [
     .filter((entry) => entry.isDirectory())
     .map(({ name }) => `test/examples/${name}/package.json`),
 ].map((path) => commandsAlone(readFileSync(join(repository, path), 'utf8')))
-
-const bare = (command: string): string => command.replace(/^(npx|node dist\/cli\.js) (?=heddle )/, '')
-
-/** The first option of a heddle command that its verb does not have, by the verb's own help. */
-async function refusedOption(command: string): Promise<string | undefined> {
-  const [name, ...words] = bare(command)
-    .replace(/^[\w/]*\/?heddle /, 'heddle ')
-    .split(' ')
-  if (name !== 'heddle') return undefined
-  const first = words.findIndex((word) => word.startsWith('-'))
-  const verb = words.slice(0, first < 0 ? undefined : first)
-  let help = ''
-  for (let length = Math.min(2, verb.length); length > 0 && help === ''; length--) {
-    const { exitCode, out } = await heddle(['help', ...verb.slice(0, length)])
-    if (exitCode === 0) help = out
-  }
-  if (help === '') return verb[0]
-  return words.find((word) => word.startsWith('--') && !new RegExp(`${word}[ ,\\n]`).test(help))
-}
 
 it('the workflow for users runs the same as CI', () => {
   const lines = [...textOf('templates/ci/kernels.yml').matchAll(/- run: (.*)/g)].map(([, line = '']) => line)
