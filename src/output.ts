@@ -18,9 +18,10 @@ import {
   writeFile,
 } from 'node:fs/promises'
 import { homedir } from 'node:os'
-import { basename, dirname, isAbsolute, join, relative, resolve, sep } from 'node:path'
+import { basename, dirname, join, relative, resolve, sep } from 'node:path'
 import writeFileAtomic from 'write-file-atomic'
 import { type ErrorCode, usageError } from './errors.js'
+import { isWithin } from './path_names.js'
 import { writing } from './writing.js'
 
 /** Content of a file, or the path of a finished file that is moved to its place. */
@@ -66,9 +67,10 @@ export async function expectApart(dir: string, { root, specs = 'specs' }: Place)
     ['your home folder', homedir()],
   ] as const
   for (const [what, path] of reserved) {
-    const rest = relative(real, await realOf(path))
-    if (rest === '..' || rest.startsWith(`..${sep}`) || isAbsolute(rest)) continue
-    throw usageError('output.folder', `${dir} ${rest === '' ? 'is' : 'contains'} ${what}: no output is written there`, {
+    const found = await realOf(path)
+    if (!isWithin(real, found)) continue
+    const relation = relative(real, found) === '' ? 'is' : 'contains'
+    throw usageError('output.folder', `${dir} ${relation} ${what}: no output is written there`, {
       hint: elsewhere,
     })
   }

@@ -2,8 +2,9 @@
  * `heddle/bundler`: a plugin of Rolldown, Vite and Rollup. A bundle that contains specs of a project gets their kernels: source is generated when
  * the first of these modules is read, and compiled when all modules have been read. heddle itself stays a package beside the bundle.
  */
-import { resolve, sep } from 'node:path'
+import { resolve } from 'node:path'
 import { HeddleError } from '../errors.js'
+import { isWithin } from '../path_names.js'
 import type { Target } from '../toolchain/index.js'
 import { type BundlerPlugin, failureLog, type PluginContext, refuseInBrowser } from './plugin.js'
 
@@ -70,7 +71,7 @@ export function heddle(options: HeddleOptions = {}): BundlerPlugin {
     },
     async transform(_, id) {
       const folder = await rootOf()
-      if (!pathOf(id).startsWith(resolve(folder, specs) + sep)) return null
+      if (!isWithin(resolve(folder, specs), pathOf(id))) return null
       const { generate, specFiles } = await import('./build.js')
       // Specs with errors are watched, too.
       for (const path of specFiles(resolve(folder, specs))) this.addWatchFile(path)

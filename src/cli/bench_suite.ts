@@ -1,5 +1,5 @@
 /** `heddle bench suite`: runs a declared suite of plans, shapes and storage types, prints one table over all, and saves it in a history. */
-import { relative, resolve } from 'node:path'
+import { resolve } from 'node:path'
 import { Command, Option } from '@commander-js/extra-typings'
 import { appendHistory, entryOf, readHistory } from '../bench/history/entry.js'
 import { provenanceOf } from '../bench/history/provenance.js'
@@ -9,6 +9,7 @@ import { suiteCsv, suiteMarkdown, suiteText } from '../bench/suite/table.js'
 import { costDevices } from '../cost/device.js'
 import { environmentError, usageError } from '../errors.js'
 import type { SuiteDecl } from '../lang/suite.js'
+import { nameIn } from '../path_names.js'
 import type { NativeDeviceInfo } from '../runtime/native.js'
 import { openKernels } from '../runtime/open.js'
 import { installation, searchManifests } from '../toolchain/index.js'
@@ -78,7 +79,7 @@ async function saving(save: BenchSuiteOptions['save'], { root, signal, log }: Cl
   const path = resolve(root, save === true ? usualHistory : save)
   await readHistory(path)
   return async (results, info) => {
-    const saved = relative(root, path)
+    const saved = nameIn(root, path)
     const about = await provenanceOf({ root, signal, version, saved, info })
     await appendHistory(
       path,

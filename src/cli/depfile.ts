@@ -3,9 +3,10 @@
  */
 import { existsSync } from 'node:fs'
 import { utimes } from 'node:fs/promises'
-import { join } from 'node:path'
+import path, { join } from 'node:path'
 import { usageError } from '../errors.js'
 import { writeWhole } from '../output.js'
+import { type PathModule, slashed } from '../path_names.js'
 import { packageRoot } from '../toolchain/index.js'
 import type { CliContext } from './context.js'
 import { tuningFile } from './tuning_file.js'
@@ -23,17 +24,16 @@ export interface DepfileOptions {
  * A path in a rule. Slashes separate on every system, since a backslash escapes.
  * @throws usage `gen.depfile` for characters that no rule can state
  */
-function escaped(path: string): string {
+function escaped(path: string, paths: PathModule): string {
   if (/[\n\r]/.test(path)) throw usageError('gen.depfile', `a rule cannot name ${JSON.stringify(path)}`)
-  const slashed = process.platform === 'win32' ? path.replaceAll('\\', '/') : path.replaceAll('\\', '\\\\')
-  return slashed.replaceAll('$', '$$$$').replace(/[ #]/g, '\\$&')
+  return slashed(path, paths).replaceAll('\\', '\\\\').replaceAll('$', '$$$$').replace(/[ #]/g, '\\$&')
 }
 
 /** One rule: the target depends on all sources. Each source is a target without a rule, so that make accepts its removal. */
-export function depfileText(target: string, sources: readonly string[]): string {
-  const names = sources.map(escaped)
+export function depfileText(target: string, sources: readonly string[], paths: PathModule = path): string {
+  const names = sources.map((source) => escaped(source, paths))
   return [
-    `${escaped(target)}: \\`,
+    `${escaped(target, paths)}: \\`,
     names.map((name) => `  ${name}`).join(' \\\n'),
     '',
     ...names.map((name) => `${name}:`),

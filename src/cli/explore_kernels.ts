@@ -1,8 +1,8 @@
 /** Kernels for `heddle explore`: all representations of each, with the spec lines that each line was compiled from. */
-import { relative } from 'node:path'
 import { kernelView, namesOf } from '../explorer/kernel_view.js'
 import type { KernelView } from '../explorer/model.js'
 import type { TracedText } from '../ir/trace.js'
+import { isWithin, nameIn } from '../path_names.js'
 import { disassemble } from '../toolchain/index.js'
 import { packageRoot } from '../toolchain/paths.js'
 import { readKernels } from '../verify/check/specs.js'
@@ -48,7 +48,7 @@ async function cudaPlaces(
   schedules: () => Promise<Parameters<typeof import('../emit/traced.js')['tracedText']>[2]['schedules']>,
 ): Promise<string[][]> {
   const { tracedText } = await import('../emit/traced.js')
-  const own = relative(root, cuda.file).startsWith('..') ? packageRoot() : root
+  const own = isWithin(root, cuda.file) ? root : packageRoot()
   const tuning = await readTuning({ root: own, specs: own === root ? specs : undefined })
   const plain = tracedText(kernel, key, { tuning, schedules: {} })
   const made = plain?.text === cuda.text ? plain : tracedText(kernel, key, { tuning, schedules: await schedules() })
@@ -83,7 +83,7 @@ export async function kernelViews(
         ...inspection,
         source,
         others: await othersOf(root, each, [...stages.flatMap(({ places: of }) => (of === undefined ? [] : [of])), places]),
-        cuda: { file: relative(root, file), text, places },
+        cuda: { file: nameIn(root, file), text, places },
         sass: await sassOf(inspection, compile, signal),
       }
       return kernelView(shown, namesOf(kernel), stages)

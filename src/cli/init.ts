@@ -7,6 +7,7 @@ import Handlebars from 'handlebars'
 import { z } from 'zod'
 import { environmentError, usageError } from '../errors.js'
 import { removeEmpty, removeFiles, writeWhole } from '../output.js'
+import { nameIn } from '../path_names.js'
 import { packageRoot, runTool } from '../toolchain/index.js'
 import type { CliContext } from './context.js'
 
@@ -84,7 +85,7 @@ async function fill(
       if (!entry.isFile()) continue
       const path = join(entry.parentPath, entry.name)
       // npm packs no file called .gitignore.
-      const name = relative(source, path)
+      const name = nameIn(source, path)
         .replace(/\.hbs$/, '')
         .replace(/^gitignore$/, '.gitignore')
       const out = join(target, name)

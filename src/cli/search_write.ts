@@ -2,11 +2,12 @@
 import { createHash } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
-import { dirname, join, relative, resolve } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import type { FoundPlan } from '../bench/search/run.js'
 import { usageError } from '../errors.js'
 import type { ExportedGraph } from '../frontend/read/exported_graph.js'
 import { namedFile } from '../output.js'
+import { nameIn } from '../path_names.js'
 import { planSource } from '../search/plan_source.js'
 import { shapeName } from '../search/problem.js'
 import { writing } from '../writing.js'
@@ -38,7 +39,7 @@ function fileOf(root: string, where: Where, name: string, at: number): string {
 function expectReplaceable(root: string, file: string): void {
   if (!existsSync(file) || isUnedited(readFileSync(file, 'utf8'))) return
   const hint = 'name another with --plan or --out'
-  throw usageError('search.out', `${relative(root, file)} was edited, or is not a plan that a search wrote`, { hint })
+  throw usageError('search.out', `${nameIn(root, file)} was edited, or is not a plan that a search wrote`, { hint })
 }
 
 /** Checks, before anything is measured, that the plan can be written. @throws as `expectReplaceable` */
@@ -61,12 +62,12 @@ export async function writePlans(
     await writing(file, () => mkdir(dirname(file), { recursive: true }))
     await (await namedFile(file))(text)
   }
-  return files.map(({ file }) => relative(root, file))
+  return files.map(({ file }) => nameIn(root, file))
 }
 
 /** Specifier that imports a module from a file. */
 function specifierOf(module: string, file: string): string {
-  const path = relative(dirname(file), module).replaceAll('\\', '/').replace(/\.ts$/, '.js')
+  const path = nameIn(dirname(file), module).replace(/\.ts$/, '.js')
   return path.startsWith('.') ? path : `./${path}`
 }
 

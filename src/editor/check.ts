@@ -2,11 +2,11 @@
  * Diagnostics of the compiler for one file in an editor: runs the front end without the rest of the project, to be fast while typing. The
  * TypeScript project stays open between calls, and unchanged text is not parsed again.
  */
-import { relative } from 'node:path'
 import { ts } from 'ts-morph'
 import type { Diagnostic } from '../frontend/diagnostics/reject.js'
 import { openProject, type SpecProject } from '../frontend/project/project.js'
 import { readFileAlone } from '../frontend/read/read.js'
+import { nameIn } from '../path_names.js'
 
 /** A diagnostic with its span, in UTF-16 units from the start of the file. */
 export interface Finding extends Diagnostic {
@@ -47,7 +47,7 @@ export function fileChecker(root: string): FileChecker {
 /** Diagnostic with its span; empty for one in another file, which the editor checks separately. */
 function spanOf(diagnostic: Diagnostic, { project, root }: SpecProject, path: string): readonly Finding[] {
   const file = project.getSourceFile(path)
-  if (file === undefined || relative(root, path).replaceAll('\\', '/') !== diagnostic.file) return []
+  if (file === undefined || nameIn(root, path) !== diagnostic.file) return []
   const start = ts.getPositionOfLineAndCharacter(file.compilerNode, diagnostic.line - 1, diagnostic.column - 1)
   const [, carets = '^'] = diagnostic.frame.split('\n')
   return [{ ...diagnostic, start, length: carets.replace(/[^^]/g, '').length }]

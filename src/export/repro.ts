@@ -4,7 +4,7 @@
  */
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { basename, dirname, join, relative, resolve } from 'node:path'
+import { basename, dirname, join, resolve } from 'node:path'
 import { create } from 'tar'
 import { inUsualOrder } from '../bench/target/subject.js'
 import type { KernelEntry } from '../emit/manifest/manifest.js'
@@ -12,6 +12,7 @@ import { usageError } from '../errors.js'
 import { dtypeInfo } from '../ir/dtype.js'
 import { namedFile, writeWhole } from '../output.js'
 import { expectListed, type Made, writeListed } from '../output_listed.js'
+import { isWithin, nameIn } from '../path_names.js'
 import { findCxx, findNvcc, packageRoot, reachedHeaders } from '../toolchain/index.js'
 import { elementOffset } from '../verify/block.js'
 import { casesOf, checkedElements, type KernelCase } from '../verify/cases.js'
@@ -163,8 +164,8 @@ async function copiedFiles(text: string): Promise<readonly (readonly [from: stri
   const workers = ['simt/plugin/workers.cpp', 'simt/plugin/workers.hpp'] as const
   return [
     ...headers.map(({ path }) => {
-      const folder = folders.find((each) => !relative(each, path).startsWith('..')) ?? dirname(path)
-      return [path, `include/${relative(folder, path)}`] as const
+      const folder = folders.find((each) => isWithin(each, path)) ?? dirname(path)
+      return [path, `include/${nameIn(folder, path)}`] as const
     }),
     ...[...driver, ...workers].map((name) => [join(native, name), name.slice(name.lastIndexOf('/') + 1)] as const),
   ]

@@ -16,6 +16,7 @@ import type { GraphDecl } from '../lang/graph.js'
 import type { PlanDecl } from '../lang/plan.js'
 import type { ProgramDecl } from '../lang/program/program.js'
 import { openMemo } from '../memo.js'
+import { slashed } from '../path_names.js'
 import type { Declared } from './cache/declared.js'
 import { knownSpecs, type Settings, settingsOf } from './cache/known.js'
 import type { SpecProject } from './project/project.js'
@@ -254,7 +255,7 @@ const textsBelow = (folder: string): readonly (readonly [string, string])[] =>
   readdirSync(folder, { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.ts'))
     .sort()
-    .map((name) => [name, readFileSync(join(folder, name), 'utf8')])
+    .map((name) => [slashed(name), readFileSync(join(folder, name), 'utf8')])
 
 /** True if the project has another graph under the name of a shipped one: the groups of shipped plans do not apply to it. */
 const isOther = (declared: Declarations, module: ShippedModule, graph: string): boolean =>

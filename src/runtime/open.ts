@@ -3,8 +3,8 @@
  * that are compiled on demand. In the portable bundle everything is built already.
  */
 import { existsSync, realpathSync } from 'node:fs'
-import { isAbsolute, relative, sep } from 'node:path'
 import type { Manifest } from '../emit/manifest/manifest.js'
+import { isWithin } from '../path_names.js'
 import {
   type BuildProgress,
   ensureNative,
@@ -68,8 +68,7 @@ export async function prepareNative(
 /** The project's folder. A model folder is never a project: its other files came with the model. */
 function projectOf({ root, model }: OpenOptions): string {
   if (model === undefined || !existsSync(root) || !existsSync(model)) return root
-  const path = relative(realpathSync(model), realpathSync(root))
-  return path.split(sep)[0] === '..' || isAbsolute(path) ? root : packageRoot()
+  return isWithin(realpathSync(model), realpathSync(root)) ? packageRoot() : root
 }
 
 /**

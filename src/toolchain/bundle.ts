@@ -5,8 +5,9 @@
 import { existsSync } from 'node:fs'
 import { chmod, copyFile, cp, mkdir, mkdtemp, readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { arch, platform } from 'node:os'
-import { basename, dirname, join, relative, resolve } from 'node:path'
+import { basename, dirname, join, resolve } from 'node:path'
 import { environmentError, findingError, usageError } from '../errors.js'
+import { nameIn } from '../path_names.js'
 import { type BundledKernels, stageKernels } from './bundle_kernels.js'
 import { which } from './compilers.js'
 import { compareVersions, expectOldGlibc, glibcNeed } from './glibc.js'
@@ -121,7 +122,7 @@ async function fill(
     'templates/explorer.hbs',
     'dist/explorer.js',
     'dist/explorer-licences.txt',
-    ...peers.map((name) => relative(packageRoot(), join(peersFolder(), name))),
+    ...peers.map((name) => nameIn(packageRoot(), join(peersFolder(), name))),
   ]) {
     await mkdir(dirname(join(stage, file)), { recursive: true })
     await put(join(packageRoot(), file), file)

@@ -3,17 +3,17 @@
  * accepts that folder as is. The manifest of a folder is checked when it is read, and each file when its key is computed (sources.ts), so that
  * no path to a compiler bypasses the check.
  */
-import { basename, join, sep } from 'node:path'
+import { basename, join } from 'node:path'
 import { usageError } from '../errors.js'
 import { contentDigest, isOwn } from '../own_text.js'
+import { isWithin } from '../path_names.js'
 import { packageRoot } from './paths.js'
 
 /** Folders of the package that hold generated source: `shipped` is a bundle's. */
 const packaged = ['generated', 'shipped']
 
 /** True if a path is the package's own generated source. */
-export const isPackaged = (path: string): boolean =>
-  packaged.some((name) => `${path}${sep}`.startsWith(`${join(packageRoot(), name)}${sep}`))
+export const isPackaged = (path: string): boolean => packaged.some((name) => isWithin(join(packageRoot(), name), path))
 
 /** True if a file of generated source with this content may be compiled or trusted. @throws environment `cache.foreign` */
 export const isTrusted = (path: string, content: string | Uint8Array): boolean =>

@@ -7,6 +7,7 @@ import { existsSync, readdirSync, readFileSync, realpathSync, statSync } from 'n
 import { createRequire } from 'node:module'
 import { dirname, join, resolve } from 'node:path'
 import { openMemo } from '../../memo.js'
+import { slashed } from '../../path_names.js'
 import { assemble, type Declared, type FileRead, type StandardRead } from './declared.js'
 
 /** A module of the project: a spec, or an import of one. */
@@ -25,7 +26,7 @@ export interface Trace {
   readonly settings: Settings
   /** Digests of files of packages and of the language, by path. */
   readonly base: ReadonlyMap<string, string>
-  /** Modules of the project, by path. */
+  /** Modules of the project, by path as TypeScript writes it: with `/`. */
   readonly modules: ReadonlyMap<string, Module>
   /** Names of the modules in their folders: an import may resolve to a new one. */
   readonly folders: ReadonlyMap<string, string>
@@ -175,5 +176,5 @@ function filesBelow(folder: string): string[] | undefined {
   if (entries.some((entry) => entry.isSymbolicLink())) return undefined
   const files = entries.filter((entry) => entry.isFile() && entry.name.endsWith('.ts'))
   const paths = files.map(({ parentPath, name }) => join(parentPath, name))
-  return paths.some((path) => /[/\\]\./.test(path.slice(folder.length))) ? undefined : paths.sort()
+  return paths.some((path) => /[/\\]\./.test(path.slice(folder.length))) ? undefined : paths.map((path) => slashed(path)).sort()
 }

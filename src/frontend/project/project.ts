@@ -3,9 +3,10 @@
  * and reused; each read sees the current files. No spec module is ever executed.
  */
 import { existsSync, readFileSync, statSync } from 'node:fs'
-import { dirname, join, relative, resolve } from 'node:path'
+import path, { dirname, join, resolve } from 'node:path'
 import { ModuleKind, ModuleResolutionKind, Project, ScriptTarget, type SourceFile, ts } from 'ts-morph'
 import { usageError } from '../../errors.js'
+import { nameIn, type PathModule, slashed } from '../../path_names.js'
 import { configOf } from '../cache/known.js'
 import { deepLine } from '../diagnostics/nesting.js'
 import type { Declarators } from '../static/literals.js'
@@ -63,7 +64,7 @@ export function openProject(root: string, tsconfig?: string): SpecProject {
   })
   // Browser declarations are not part of the language either; reading them would take half of the total time.
   if (project.compilerOptions.get().lib === undefined) project.compilerOptions.set({ lib: languageLibraries })
-  return { root: base, config, project, fileName: (file) => relative(base, file.getFilePath()).replaceAll('\\', '/') }
+  return { root: base, config, project, fileName: (file) => nameIn(base, file.getFilePath()) }
 }
 
 /** The project's configuration file, and those that it extends. */
@@ -76,10 +77,13 @@ export function configsOf({ config }: SpecProject): readonly string[] {
   return [config, ...(source.extendedSourceFiles ?? [])]
 }
 
-const patternsOf = (root: string, specs: readonly string[]): string[] =>
+const isFolder = (path: string): boolean => existsSync(path) && statSync(path).isDirectory()
+
+/** Globs of specs. In a glob, a backslash of a path would escape the next character. */
+export const patternsOf = (root: string, specs: readonly string[], paths: PathModule = path, isDir = isFolder): string[] =>
   specs.map((spec) => {
-    const path = resolve(root, spec)
-    return existsSync(path) && statSync(path).isDirectory() ? `${path}/**/*.ts` : path
+    const named = paths.resolve(root, spec)
+    return slashed(isDir(named) ? `${named}/**/*.ts` : named, paths)
   })
 
 /** Sorted paths of the spec files that match patterns, without opening them. */
@@ -109,7 +113,7 @@ export function specFiles(
             const host = project.getFileSystem()
             const texts = host.globSync(patterns).map((path) => [path, host.readFileSync(path)] as const)
             const [path, text] = texts.find((each) => deepLine(each[1]) !== undefined) ?? [`a file of ${specs.join(', ')}`, '']
-            return refuseFile(relative(root, path), text, failure)
+            return refuseFile(nameIn(root, path), text, failure)
           },
         )
   const sources = [...new Set([...found, ...memory])].sort((a, b) => (a.getFilePath() < b.getFilePath() ? -1 : 1))
@@ -153,14 +157,15 @@ export function heddleModule({ root, project }: SpecProject): string {
 /** The folder of the package that `heddle` resolves to in the project. @throws usage `frontend.heddle` */
 export function packageOf(opened: SpecProject): string | undefined {
   const module = heddleModule(opened)
-  for (let folder = dirname(module); folder !== dirname(folder); folder = dirname(folder)) if (isPackage(folder)) return folder
+  for (let folder = dirname(module); folder !== dirname(folder); folder = dirname(folder))
+    if (isPackage(folder)) return resolve(folder)
   return undefined
 }
 
 /** The modules of the standard library, in the package that `heddle` resolves to in the project. @throws usage `frontend.heddle` */
 export function standardFiles(opened: SpecProject): readonly SourceFile[] {
   const folder = packageOf(opened)
-  return folder === undefined ? [] : opened.project.addSourceFilesAtPaths(join(folder, 'src', 'std', '*.ts'))
+  return folder === undefined ? [] : opened.project.addSourceFilesAtPaths(slashed(join(folder, 'src', 'std', '*.ts')))
 }
 
 function isPackage(folder: string): boolean {

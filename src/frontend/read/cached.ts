@@ -5,8 +5,9 @@
  * causes everything to be read.
  */
 import { existsSync } from 'node:fs'
-import { dirname, join, relative } from 'node:path'
+import { dirname, join } from 'node:path'
 import { ts } from 'ts-morph'
+import { nameIn, slashed } from '../../path_names.js'
 import { assemble, type Declared, type FileRead, partOf, type StandardRead } from '../cache/declared.js'
 import {
   changedModules,
@@ -64,7 +65,7 @@ function readAll(opened: SpecProject, specs: readonly string[], only: ReadonlySe
 function isContained(opened: SpecProject, { modules }: Trace, path: string): boolean {
   const skeleton = modules.get(path)?.skeleton
   if (skeleton === undefined || skeletonAt(path) !== skeleton) return false
-  const inside = `${relative(opened.root, path).replaceAll('\\', '/')} `
+  const inside = `${nameIn(opened.root, path)} `
   const others = [...modules].flatMap(([other, { read }]) => (other === path || read === undefined ? [] : [read]))
   return !others.some(({ layouts, returned }) => [...layouts.keys(), ...returned].some((id) => id.startsWith(inside)))
 }
@@ -99,7 +100,7 @@ function readChanged(
 }
 
 const atPaths = ({ root }: SpecProject, files: ReadonlyMap<string, FileRead>): Map<string, FileRead> =>
-  new Map([...files].map(([name, read]) => [join(root, name), read]))
+  new Map([...files].map(([name, read]) => [slashed(join(root, name)), read]))
 
 /** Trace of a reading: all files that TypeScript has read for the modules. */
 function traced(opened: SpecProject, files: ReadonlyMap<string, FileRead>, standard: readonly StandardRead[]): Trace {
@@ -112,7 +113,7 @@ function traced(opened: SpecProject, files: ReadonlyMap<string, FileRead>, stand
   const isBase = (file: ts.SourceFile): boolean =>
     program.isSourceFileDefaultLibrary(file) ||
     file.fileName.includes('/node_modules/') ||
-    (library !== undefined && parts.some((part) => file.fileName.startsWith(`${library}/${part}/`)))
+    (library !== undefined && parts.some((part) => file.fileName.startsWith(`${slashed(library)}/${part}/`)))
   const [base, own] = [new Map<string, string>(), new Map<string, ts.SourceFile>()]
   for (const file of program.getSourceFiles()) {
     // The language's declarations come from ts-morph, in no folder: the version of TypeScript determines them.

@@ -1,6 +1,7 @@
 /** The module of a project that exports a graph, for source that imports its type. */
 import { resolve } from 'node:path'
 import { type CallExpression, Node, Project, type VariableDeclaration } from 'ts-morph'
+import { slashed } from '../../path_names.js'
 
 export interface ExportedGraph {
   /** Name of the export. */
@@ -15,7 +16,7 @@ export interface ExportedGraph {
  */
 export function exportedGraph(specs: string, graph: string): ExportedGraph | undefined {
   const project = new Project({ skipFileDependencyResolution: true, skipLoadingLibFiles: true })
-  for (const source of project.addSourceFilesAtPaths(`${resolve(specs)}/**/*.ts`)) {
+  for (const source of project.addSourceFilesAtPaths(slashed(`${resolve(specs)}/**/*.ts`))) {
     const found = source.getVariableDeclarations().find((each) => each.isExported() && declares(each, graph))
     if (found !== undefined) return { name: found.getName(), file: source.getFilePath() }
   }

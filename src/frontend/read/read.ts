@@ -2,11 +2,12 @@
  * Reads spec modules into verified kernels and layouts. Runs first in the pipeline. Unsupported source
  * is refused with a located diagnostic; all later passes may rely on the IR's rules.
  */
-import { join, relative } from 'node:path'
+import { join } from 'node:path'
 import type { CallExpression, Node } from 'ts-morph'
 import { rejectedSpecs } from '../../errors.js'
 import type { Kernel, SourceSpan } from '../../ir/kernel.js'
 import type { Layout } from '../../ir/layout.js'
+import { nameIn, slashed } from '../../path_names.js'
 import { assemble, type Declared } from '../cache/declared.js'
 import { refusalsOf } from '../diagnostics/refusals.js'
 import { type Diagnostic, printDiagnostic } from '../diagnostics/reject.js'
@@ -64,7 +65,7 @@ export type Shipped = Pick<Specs, 'kernels' | 'layouts'>
  * @param folder of the package
  */
 export function readShipped(opened: SpecProject, folder: string, names: ReadonlySet<string>): Shipped {
-  const files = opened.project.addSourceFilesAtPaths(join(folder, 'specs', '**', '*.ts'))
+  const files = opened.project.addSourceFilesAtPaths(slashed(join(folder, 'specs', '**', '*.ts')))
   const declarators = findDeclarators(opened)
   const layouts = new Map<CallExpression, Layout>()
   const layoutOf = (call: CallExpression): Layout => {
@@ -74,7 +75,7 @@ export function readShipped(opened: SpecProject, folder: string, names: Readonly
   }
   const placeOf = (node: Node): SourceSpan => {
     const { line, column } = node.getSourceFile().getLineAndColumnAtPos(node.getStart())
-    return { file: relative(folder, node.getSourceFile().getFilePath()).replaceAll('\\', '/'), line, column }
+    return { file: nameIn(folder, node.getSourceFile().getFilePath()), line, column }
   }
   const ignoring = (_: CallExpression, action: () => void): void => void refusalsOf(action)
   const kernels: Kernel[] = []

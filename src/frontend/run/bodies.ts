@@ -7,6 +7,7 @@ import { join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { kernelName } from '../../ir/op_name.js'
 import type { Op } from '../../lang/types.js'
+import { slashed } from '../../path_names.js'
 import { makeScratch } from '../../scratch.js'
 import { translate } from './declarations.js'
 import { SourceMaps } from './source_maps.js'
@@ -32,7 +33,8 @@ export async function readBodies(root: string, specs = 'specs'): Promise<Bodies>
         const exported = (await import(pathToFileURL(join(folder, file)).href)) as Readonly<Record<string, unknown>>
         for (const value of Object.values(exported)) if (isOp(value)) ops[kernelName(value.name)] = value
       } catch (error) {
-        failed[file.replace(/\.js$/, '.ts')] = error instanceof Error ? (error.message.split('\n')[0] ?? '') : String(error)
+        failed[slashed(file).replace(/\.js$/, '.ts')] =
+          error instanceof Error ? (error.message.split('\n')[0] ?? '') : String(error)
       }
     }
     return { ops, failed }

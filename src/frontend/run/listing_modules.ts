@@ -3,8 +3,9 @@
  * They are found without running anything, so that modules of ops are still only compiled.
  */
 import { readdir, readFile } from 'node:fs/promises'
-import { join, relative } from 'node:path'
+import { join } from 'node:path'
 import type { ts as TypeScript } from 'ts-morph'
+import { nameIn } from '../../path_names.js'
 import { tsMorph } from '../project/typescript.js'
 
 const lists: ReadonlySet<string> = new Set(['graphs', 'plans', 'programs', 'conversions'])
@@ -12,7 +13,7 @@ const lists: ReadonlySet<string> = new Set(['graphs', 'plans', 'programs', 'conv
 /** Functions of heddle that declare one. */
 const makers: ReadonlySet<string> = new Set(['graph', 'plan', 'autoPlan', 'program'])
 
-/** Sorted paths of such modules below the folder; empty if the folder does not exist. */
+/** Sorted paths of such modules below the folder, with `/`; empty if the folder does not exist. */
 export async function listingModules(source: string): Promise<readonly string[]> {
   const files = await readdir(source, { recursive: true, withFileTypes: true }).catch(() => [])
   const modules = files
@@ -20,7 +21,7 @@ export async function listingModules(source: string): Promise<readonly string[]>
     .map(({ parentPath, name }) => join(parentPath, name))
     .sort()
   const texts = await Promise.all(modules.map((path) => readFile(path, 'utf8')))
-  return modules.filter((path, i) => exportsList(path, texts[i] ?? '')).map((path) => relative(source, path))
+  return modules.filter((path, i) => exportsList(path, texts[i] ?? '')).map((path) => nameIn(source, path))
 }
 
 /** True if a module exports one of the lists by its name, or a value that it declares by one of the functions. */

@@ -3,9 +3,10 @@
  * errors of graphs and plans, have stacks with locations in that folder.
  */
 import { SourceMap } from 'node:module'
-import { isAbsolute, relative } from 'node:path'
+import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Place } from '../../errors.js'
+import { nameIn, type PathModule } from '../../path_names.js'
 
 /** A transpiled module: its source file, and its source map. */
 interface Translated {
@@ -15,18 +16,19 @@ interface Translated {
 
 type MapPayload = ConstructorParameters<typeof SourceMap>[0]
 
-/** `at f (file:///a/b.js:3:4)`, `at /a/b.js:3:4`; the first line of a syntax error is `file:///a/b.js:3`. */
-const framePattern = /(?:^|\(|at |async )((?:file:\/\/)?\/[^()]*?):(\d+)(?::(\d+))?\)?$/
-
-const pathOf = (text: string): string => (text.startsWith('file://') ? fileURLToPath(text) : text)
+/** `at f (file:///a/b.js:3:4)`, `at /a/b.js:3:4`, `at C:\a\b.js:3:4`; the first line of a syntax error is `file:///a/b.js:3`. */
+const framePattern = /(?:^|\(|at |async )((?:file:\/\/)?(?:\/|[A-Za-z]:[\\/])[^()]*?):(\d+)(?::(\d+))?\)?$/
 
 export class SourceMaps {
   readonly #root: string
   readonly #translated = new Map<string, Translated>()
 
+  readonly #paths: PathModule
+
   /** @param root folder of the project, to which locations are relative */
-  constructor(root: string) {
+  constructor(root: string, paths: PathModule = path) {
     this.#root = root
+    this.#paths = paths
   }
 
   /** @param module path of the JavaScript @param source path of the TypeScript @param map as the TypeScript compiler writes it */
@@ -40,10 +42,11 @@ export class SourceMaps {
     for (const line of (stack ?? '').split('\n')) {
       const [, file, at, column = '1'] = framePattern.exec(line.trim()) ?? []
       if (file === undefined) continue
-      const path = pathOf(file)
-      const translated = this.#translated.get(path)
+      const module = file.startsWith('file://') ? fileURLToPath(file, { windows: this.#paths.sep === '\\' }) : file
+      const translated = this.#translated.get(module)
       if (translated !== undefined) return this.#original(translated, Number(at), Number(column))
-      if (foreign === undefined && isForeign(path)) foreign = { file: this.#name(path), line: Number(at), column: Number(column) }
+      if (foreign === undefined && isForeign(module))
+        foreign = { file: this.#name(module), line: Number(at), column: Number(column) }
     }
     return foreign
   }
@@ -54,8 +57,8 @@ export class SourceMaps {
     return { file: this.#name(source), line: entry.originalLine + 1, column: entry.originalColumn + 1 }
   }
 
-  #name(path: string): string {
-    const name = relative(this.#root, path).replaceAll('\\', '/')
-    return isAbsolute(name) || name.startsWith('../..') ? path : name
+  #name(file: string): string {
+    const name = nameIn(this.#root, file, this.#paths)
+    return this.#paths.isAbsolute(name) || name.startsWith('../../') ? file : name
   }
 }

@@ -4,11 +4,12 @@
  */
 import { existsSync } from 'node:fs'
 import { copyFile, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
-import { dirname, isAbsolute, join, relative, resolve } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { usageError } from '../../errors.js'
 import type { SuiteDecl } from '../../lang/suite.js'
 import { openMemo } from '../../memo.js'
+import { isWithin, nameIn } from '../../path_names.js'
 import { makeScratch } from '../../scratch.js'
 import { tsMorph } from '../project/typescript.js'
 import { translated } from './declarations.js'
@@ -53,11 +54,10 @@ async function transpileAll(root: string, entry: string, folder: string, maps: S
   const waiting = [entry]
   const seen = new Set(waiting)
   for (const path of waiting) {
-    const place = relative(root, path)
-    if (place.startsWith('..') || isAbsolute(place)) {
+    if (!isWithin(root, path)) {
       throw usageError('suite.file', `${path} is outside of the project`, { hint: `keep it below ${root}` })
     }
-    const out = join(folder, place.replace(/\.ts$/, '.js'))
+    const out = join(folder, nameIn(root, path).replace(/\.ts$/, '.js'))
     await mkdir(dirname(out), { recursive: true })
     if (!path.endsWith('.ts')) {
       await copyFile(path, out)
@@ -84,7 +84,7 @@ async function transpileAll(root: string, entry: string, folder: string, maps: S
 const sourceOf = (path: string): string | undefined => [path.replace(/\.js$/, '.ts'), path].find((each) => existsSync(each))
 
 async function run(root: string, path: string, folder: string, maps: SourceMaps): Promise<Readonly<Record<string, unknown>>> {
-  const place = relative(root, path)
+  const place = nameIn(root, path)
   try {
     const url = pathToFileURL(join(folder, place.replace(/\.ts$/, '.js'))).href
     return (await import(url)) as Readonly<Record<string, unknown>>
