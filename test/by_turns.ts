@@ -30,6 +30,7 @@ export const byTurns: readonly (readonly string[])[] = [
     'test/runtime/api/program.simt.test.ts',
     'test/models/seq2seq_encoder.simt.test.ts',
     'test/editor/plugin.test.ts',
+    'test/editor/lint.test.ts',
     'test/emit/top_k_forms.simt.test.ts',
     'test/native/simt.simt.test.ts',
     'test/frontend/lower/lowering.test.ts',

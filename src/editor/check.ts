@@ -6,7 +6,7 @@ import { ts } from 'ts-morph'
 import type { Diagnostic } from '../frontend/diagnostics/reject.js'
 import { openProject, type SpecProject } from '../frontend/project/project.js'
 import { readFileAlone } from '../frontend/read/read.js'
-import { nameIn } from '../path_names.js'
+import { nameIn, slashed } from '../path_names.js'
 
 /** A diagnostic with its span, in UTF-16 units from the start of the file. */
 export interface Finding extends Diagnostic {
@@ -38,9 +38,20 @@ export function fileChecker(root: string): FileChecker {
         opened.project.createSourceFile(file, text, { overwrite: true })
         seen.set(file, text)
       }
+      refreshOthers(opened, texts)
       const project = opened
       return readFileAlone(project, path).flatMap((diagnostic) => spanOf(diagnostic, project, path))
     },
+  }
+}
+
+/** Reads modules of the project again that have changed on the disk since, except for those with a given text. */
+function refreshOthers({ project }: SpecProject, texts: ReadonlyMap<string, string>): void {
+  // TypeScript writes paths with `/` on every system.
+  const given = new Set([...texts.keys()].map((path) => slashed(path)))
+  for (const { fileName, isDeclarationFile } of project.getProgram().compilerObject.getSourceFiles()) {
+    if (isDeclarationFile || given.has(fileName) || fileName.includes('/node_modules/')) continue
+    project.addSourceFileAtPathIfExists(fileName)?.refreshFromFileSystemSync()
   }
 }
 

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { expect, it } from 'vitest'
 
 const home = fileURLToPath(new URL('../../..', import.meta.url))
-const entries = ['index', 'runtime', 'testing', 'commands', 'std', 'text', 'checkpoint', 'register', 'bundler'].map(
+const entries = ['index', 'runtime', 'testing', 'commands', 'std', 'text', 'checkpoint', 'register', 'bundler', 'lint'].map(
   (name) => `${home}/dist/${name}.js`,
 )
 
