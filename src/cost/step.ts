@@ -22,6 +22,7 @@ import { type ComputedWork, computedWork } from './computed.js'
 import type { CostDevice, PriceType } from './device.js'
 import { kernelParts } from './kernel.js'
 import type { LaunchCost } from './launch.js'
+import { reducedParts, sharedBytes } from './reduced.js'
 import type { Sizes } from './sizes.js'
 import { attentionReads, decodeExtents, decodeReads, readsOf } from './template_reads.js'
 import { storedOf } from './writes.js'
@@ -54,7 +55,7 @@ export interface StepCost {
   readonly rereads: boolean
   readonly launches: number
   readonly seconds: number
-  /** Launches of a row kernel, in order of execution; empty for matmuls and attention. */
+  /** Launches of a row kernel, or of a matmul whose rows are reduced, in order of execution; empty for other matmuls and attention. */
   readonly parts: readonly LaunchCost[]
 }
 
@@ -117,7 +118,10 @@ function kernelCost(graph: Graph, node: NodeOf<'op'>, derived: Kernel | Template
   const { reads, flops, ...arithmetic } = work(derived, sizes, pricing.dtype)
   const stored = storedOf(derived, sizes)
   let [bytesRead, bytesWritten] = [0, 0]
+  const reduced = derived.kind === 'matmul' ? derived.reduced : undefined
+  if (reduced !== undefined) bytesWritten = sharedBytes(reduced, sizes)
   for (const { name, access } of derived.tensors) {
+    if (reduced !== undefined && access === 'out') continue
     const id = node.inputs[name] ?? node.outputs[name]
     if (id === undefined) throw new Error(`internal: ${node.name} binds no value to ${name}`)
     const size = sizeOf(graph, id, pricing)
@@ -126,7 +130,10 @@ function kernelCost(graph: Graph, node: NodeOf<'op'>, derived: Kernel | Template
   }
   const launched = arithmetic.computed?.launched ?? []
   const before = launched.flatMap((prologue) => kernelParts(prologue, types, sizes, deviceOf(pricing)))
-  return price({ bytesRead, bytesWritten, flops }, pricing, { ...arithmetic, before })
+  const cost = price({ bytesRead, bytesWritten, flops }, pricing, { ...arithmetic, before })
+  if (derived.kind !== 'matmul' || reduced === undefined) return cost
+  const all = rowsCost(reducedParts(derived, reduced, cost, types, sizes, deviceOf(pricing)))
+  return { ...all, launches: all.launches + cost.launches - 1 }
 }
 
 /**
@@ -192,7 +199,8 @@ function work(kernel: TemplateKernel, sizes: Sizes, dtype: DType): Work {
       const reads = new Map([...readsOf(kernel.epilogue, sizes), ...operands])
       const flops = 2 * matrices * (m ?? 0) * (n ?? 0) * (k ?? 0)
       const isInteger = sumsIntegers(kernel)
-      const byWarps = !isInteger && (kernel.products.length > 2 || kernel.products.some(({ b }) => b.prologue !== undefined))
+      const most = kernel.reduced === undefined ? 2 : 1
+      const byWarps = !isInteger && (kernel.products.length > most || kernel.products.some(({ b }) => b.prologue !== undefined))
       return { reads, flops, computed: computedWork(kernel, sizes, dtype), isInteger, byWarps }
     }
   }

@@ -8,13 +8,11 @@ import { dtypeInfo } from '../ir/dtype.js'
 import { allInstances, type Instance, resolveDType } from '../ir/instance.js'
 import type { Kernel } from '../ir/kernel.js'
 import type { TemplateKernel } from '../ir/template.js'
-import { isUpdating } from '../ir/update.js'
 import type { Schedule } from '../lang/plan.js'
-import { requestsVectors } from '../loop/kernel_loops.js'
 import { type Memo, noMemo } from '../memo.js'
 import { variantLines } from '../schedule/describe.js'
 import { mapKernel } from '../schedule/map.js'
-import { launchesBeside, type MappedKernel, stepsOf, wholeOf } from '../schedule/mapped.js'
+import { type MappedKernel, wholeOf } from '../schedule/mapped.js'
 import { chooseTemplateForms } from '../schedule/normalise/forms.js'
 import { type Note, notesOf } from '../schedule/notes/notes.js'
 import { choiceName } from '../schedule/tuning/choice.js'
@@ -22,12 +20,13 @@ import { type TunedTile, tunedTiles } from '../schedule/tuning/tuned_tiles.js'
 import { refuseUnknown, sizeName, type Tuning } from '../schedule/tuning/tuning.js'
 import { emitAttention } from './attention/attention_kernel.js'
 import { emitDecodeAttention } from './attention/decode_attention_kernel.js'
-import { headersOf } from './constructs/index.js'
 import { textsOf, type Written } from './instances.js'
 import { emitGrouped } from './kernels/grouped.js'
+import { hasOwnWidths, headersOfMapped } from './kernels/headers.js'
 import { kernelTexts, type Parameters } from './kernels/kernel.js'
 import { partTexts, splitBody } from './kernels/leading_launches.js'
 import { emitMatmul } from './kernels/matmul.js'
+import { emitReduced } from './kernels/reduced_matmul.js'
 import { type TemplateInstance, type TileLaunch, templateInstances } from './kernels/template.js'
 import { launcherBody } from './launch/launcher.js'
 import { manifestFacts } from './manifest/facts.js'
@@ -37,8 +36,6 @@ import { layoutForms } from './manifest/layout_forms.js'
 import { type KernelEntry, manifestSchema } from './manifest/manifest.js'
 import { registryText } from './manifest/registry.js'
 import { createNames } from './print/names.js'
-import { scalarHeaders } from './print/scalar_headers.js'
-import { userMonoidHeaders } from './print/user_monoids.js'
 import { placeText, render } from './templates.js'
 
 /** Files by path relative to `generated/`. */
@@ -128,7 +125,7 @@ export function emitInstance(mapped: MappedKernel, launchers: readonly MappedKer
     types: Object.entries(types).map(([param, dtype]) => ({ name: names.type(param), type: dtypeInfo[dtype].cuda })),
     // If kernels take the width as an argument, a constant of that name would be unused.
     vec: hasOwnWidths(mapped) ? '' : vec,
-    headers: headers(mapped),
+    headers: headersOfMapped(mapped),
     parts: partTexts(mapped),
     kernels: text,
     launcher: launchers.map((each) => launcherText(each, parameters)).join('\n'),
@@ -144,33 +141,6 @@ function launcherText(mapped: MappedKernel, parameters: Parameters): string {
   return `${render('last', { name: last, body })}\n${render('launcher', { key, body: splitBody(mapped, split, last) })}`
 }
 
-/** True if kernels take their width as an argument. */
-export const hasOwnWidths = ({ generic, program }: MappedKernel): boolean =>
-  generic === true || (program.kind === 'elementwise' && program.staging !== undefined)
-
-/** True if the source needs tuned.cuh. */
-const isTuned = ({ generic, program }: MappedKernel): boolean =>
-  generic === true || (program.kind === 'rows' && program.variants.some(({ limit }) => limit.tuned !== undefined))
-
-/** Device headers other than kernel.cuh, in alphabetical order. */
-function headers(mapped: MappedKernel): string[] {
-  const { program, instance, split } = mapped
-  return [
-    ...new Set([
-      ...headersOf(stepsOf(mapped)),
-      ...userMonoidHeaders(instance.kernel),
-      ...scalarHeaders(instance.kernel),
-      ...(program.kind === 'columns' ? ['columns.cuh'] : []),
-      ...(program.kind === 'totals' ? ['totals.cuh'] : []),
-      ...(program.kind === 'elementwise' && program.staging !== undefined ? ['stage.cuh'] : []),
-      ...(requestsVectors(mapped) ? ['request.cuh'] : []),
-      ...(isTuned(mapped) ? ['tuned.cuh'] : []),
-      ...(isUpdating(instance.kernel) ? ['update.cuh'] : []),
-      ...(split === undefined ? [] : ['split.cuh', ...launchesBeside(split).flatMap(headers)]),
-    ]),
-  ].sort()
-}
-
 /** CUDA source of one template instance: measured tiles first, then the rules; or the given launchers. */
 export function emitTemplate(
   given: TemplateInstance,
@@ -182,7 +152,7 @@ export function emitTemplate(
   const tiles = { tuned: tunedTiles(kernel, types, tuning), ...(launches === undefined ? {} : { launches }) }
   switch (kernel.kind) {
     case 'matmul':
-      return emitMatmul(instance, kernel, tiles)
+      return kernel.reduced === undefined ? emitMatmul(instance, kernel, tiles) : emitReduced(instance, kernel, kernel.reduced)
     case 'attention':
       return emitAttention(instance, kernel, tiles)
     case 'decode attention':

@@ -1,9 +1,9 @@
 /**
  * Reference evaluator of a matmul kernel, by its definition and in double precision: the prologues, the sums, and then the epilogue.
  */
-import { evaluateKernel, forEachPoint, type HostTensor, position } from './evaluate.js'
+import { emptyEnv, evaluateExpr, evaluateKernel, forEachPoint, type HostTensor, position } from './evaluate.js'
 import type { DTypeRef, TensorParam } from './kernel.js'
-import { factorParam, type MatmulFactor, type MatmulKernel } from './product.js'
+import { factorParam, type MatmulFactor, type MatmulKernel, type ReducedRows } from './product.js'
 
 type Numbers = Readonly<Record<string, number>>
 type Tensors = Readonly<Record<string, HostTensor>>
@@ -85,8 +85,21 @@ export function evaluateMatmul(
   })
   const given = Object.fromEntries(products.map(([name, tensor, axes]) => [name, ordered(tensor, outer, axes)]))
   const seen = { ...inputs, ...given }
-  const { epilogue, partials } = kernel
+  const { epilogue, partials, reduced } = kernel
+  if (reduced !== undefined) return evaluateReduced(reduced, seen, dims, attrs)
   return { ...evaluateKernel(epilogue, seen, dims, attrs), ...(partials && evaluateKernel(partials, seen, dims, attrs)) }
+}
+
+/** Results of the rows of a matmul, by way of those of groups of their columns. */
+function evaluateReduced(
+  { partials, rest }: ReducedRows,
+  given: Tensors,
+  dims: Numbers,
+  attrs: Numbers,
+): Record<string, HostTensor> {
+  const all: Record<string, number> = { ...dims }
+  for (const [name, extent] of Object.entries(rest.computed ?? {})) all[name] = Number(evaluateExpr(extent, emptyEnv(all)))
+  return evaluateKernel(rest, { ...given, ...evaluateKernel(partials, given, all, attrs) }, all, attrs)
 }
 
 /** One sum for each element of the matmul, in row-major order. */

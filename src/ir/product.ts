@@ -2,6 +2,8 @@
  * Matmul kernels: one or several matmuls with a common left factor, and their epilogue. src/fuse/product derives them from the
  * bodies of a group. Their meaning is the composition of row programs with a sum over `k` between them.
  */
+import { call, dim, i32 } from './build.js'
+import type { Expr } from './expr.js'
 import type { Kernel, TensorParam } from './kernel.js'
 
 /** Columns per group of partial results. */
@@ -15,6 +17,33 @@ export interface MatmulFactor {
   readonly prologue?: Kernel | undefined
 }
 
+/** Rows of a matmul up to which a group of reduced rows is one chunk: main loops for few rows hold no more columns of a row together. */
+const [fewRows, chunkColumns] = [8, 8]
+
+/**
+ * Two programs for the reductions of whole rows of a matmul that is never stored. `partials` runs over the rows and over `groups` of `width`
+ * columns, and reduces each group; `rest` runs over the rows, and combines the results of their groups. Tensors between them are `shared`.
+ */
+export interface ReducedRows {
+  /** Dimensions that are no arguments of the kernel: columns per group, and groups per row. `rest` computes them. */
+  readonly width: string
+  readonly groups: string
+  readonly partials: Kernel
+  readonly rest: Kernel
+  readonly shared: readonly TensorParam[]
+}
+
+/** Extents of the dimensions of groups: `partColumns` columns each, or of few rows those of a chunk. */
+export function groupExtents(
+  rows: readonly string[],
+  columns: string,
+  { width, groups }: Pick<ReducedRows, 'width' | 'groups'>,
+): Record<string, Expr> {
+  const all = rows.map(dim).reduce((product, extent) => call('mul', product, extent))
+  const wide = call('select', call('le', all, i32(fewRows)), i32(chunkColumns), i32(partColumns))
+  return { [width]: wide, [groups]: call('idiv', call('add', dim(columns), call('sub', wide, i32(1))), wide) }
+}
+
 /** A right factor, and the tensor of the epilogue that stands for the matmul with it. */
 export interface MatmulProduct {
   readonly b: MatmulFactor
@@ -25,7 +54,8 @@ export interface MatmulProduct {
  * `outputs = epilogue(a x b, a x c, ...)` for each point of `batch`: a has the axes `m` and `k`, the right factors `n` and `k`, in any
  * order. Sums are float32, or int32 where both factors are stored as int8.
  */
-export interface MatmulKernel extends Pick<Kernel, 'name' | 'source' | 'dims' | 'types' | 'attrs' | 'tensors' | 'facts'> {
+export interface MatmulKernel
+  extends Pick<Kernel, 'name' | 'source' | 'dims' | 'computed' | 'types' | 'attrs' | 'tensors' | 'facts'> {
   readonly kind: 'matmul'
   readonly batch: readonly string[]
   readonly m: string
@@ -33,8 +63,13 @@ export interface MatmulKernel extends Pick<Kernel, 'name' | 'source' | 'dims' | 
   readonly k: string
   readonly a: MatmulFactor
   readonly products: readonly [MatmulProduct, ...MatmulProduct[]]
-  /** An elementwise program over rows `batch m` and columns `n`, which reads the sums as its accumulators. */
+  /**
+   * An elementwise program over rows `batch m` and columns `n`, which reads the sums as its accumulators. With `reduced` it is a program over the
+   * rows that only reduces their columns.
+   */
   readonly epilogue: Kernel
+  /** How a program that reduces rows is computed, in two launches. */
+  readonly reduced?: ReducedRows | undefined
   /**
    * Partial results of each aligned group of `partColumns` columns of a row: reductions of the group, stored contiguously. Columns of a chunk are
    * combined in ascending order, then the chunks of a group as a butterfly, so that the bits do not depend on the number of rows.

@@ -29,8 +29,9 @@ export function verifyTemplate(kernel: TemplateKernel, pass: string): void {
 }
 
 function verifyMatmul(kernel: MatmulKernel, pass: string, fail: Fail): void {
-  const { epilogue, products, batch, m, n, k } = kernel
+  const { epilogue, products, batch, m, n, k, reduced } = kernel
   verifyKernel(epilogue, pass)
+  if (reduced !== undefined) for (const program of [reduced.partials, reduced.rest]) verifyKernel(program, pass)
   for (const { prologue } of factorsOf(kernel)) if (prologue !== undefined) verifyKernel(prologue, pass)
   const rows = [...batch, m]
   for (const { accumulator } of products) {

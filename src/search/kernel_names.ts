@@ -6,7 +6,7 @@
 import { type PlannedKernel, sameKernel } from '../fuse/planned_kernel.js'
 import { freshName } from '../ir/names.js'
 import { kernelName } from '../ir/op_name.js'
-import type { MatmulFactor, MatmulKernel, MatmulProduct } from '../ir/product.js'
+import type { MatmulFactor, MatmulKernel, MatmulProduct, ReducedRows } from '../ir/product.js'
 import { isTemplate, type TemplateKernel } from '../ir/template.js'
 import type { PlanDecl } from '../lang/plan.js'
 import type { Candidate, Candidates } from './candidates.js'
@@ -83,5 +83,12 @@ function renamedMatmul(kernel: MatmulKernel, name: string): MatmulKernel {
     products: [product(first), ...others.map(product)],
     epilogue: { ...kernel.epilogue, name },
     ...(kernel.partials === undefined ? {} : { partials: { ...kernel.partials, name } }),
+    ...(kernel.reduced === undefined ? {} : { reduced: renamedRows(kernel.reduced, name) }),
   }
 }
+
+const renamedRows = (reduced: ReducedRows, name: string): ReducedRows => ({
+  ...reduced,
+  partials: { ...reduced.partials, name },
+  rest: { ...reduced.rest, name: `${name}_rest` },
+})

@@ -4,6 +4,7 @@
  */
 import { type DType, dtypeInfo } from '../../ir/dtype.js'
 import { allTypes, instanceKey } from '../../ir/instance.js'
+import { givenDims } from '../../ir/kernel.js'
 import type { TemplateKernel } from '../../ir/template.js'
 import { isUpdating } from '../../ir/update.js'
 import { sizeOf } from '../../schedule/access/access.js'
@@ -41,6 +42,8 @@ export interface Tiles {
   readonly tuned: readonly TunedTile[]
   /** Launchers of the file; by default the kernel's own. */
   readonly launches?: readonly TileLaunch[]
+  /** Set if the launcher is a function of the file, which the launcher of the whole runs. */
+  readonly part?: { readonly name: string; readonly whole: string }
 }
 
 /** Parts that each kind of template supplies. */
@@ -48,6 +51,10 @@ export interface TemplateText {
   readonly comment: string
   /** The device header with the main loop. */
   readonly include: string
+  /** Other headers. */
+  readonly also?: readonly string[]
+  /** Source after the struct, in its namespace. */
+  readonly beside?: string
   /** The struct of slots, with the kernel's parameters that it uses as members. */
   readonly slots: { readonly name: string; readonly comment: string; readonly body: string }
   /** Statements that launch, given the source that makes the slots; `launch` gives the key and the tile. */
@@ -84,16 +91,18 @@ export function templateFile(instance: TemplateInstance, noted: Noted, text: Tem
     specialisation: choices.length === 0 ? '' : ` with ${choices.join(', ')}`,
     source: placeText(kernel.source),
     comment: text.comment,
-    headers: [text.include, ...scalarHeaders(kernel)],
+    headers: [...new Set([text.include, ...(text.also ?? []), ...scalarHeaders(kernel)])],
     updates: isUpdating(kernel),
     tuned: tiles.tuned.length > 0,
     space: spaceOf(key),
     types: Object.entries(types).map(([param, dtype]) => ({ name: names.type(param), type: dtypeInfo[dtype].cuda })),
-    slots: render('slots', { ...text.slots, members }),
+    slots: render('slots', { ...text.slots, members }) + (text.beside === undefined ? '' : `\n${text.beside}`),
     launcher: (tiles.launches ?? [{ key }])
       .map((launch) => {
         const lines = text.launch(`${text.slots.name}{${values.join(', ')}}`, launch)
-        return render('launcher', { key: launch.key, body: launcherText(instance, launch.key, names, text, lines) })
+        const body = launcherText(instance, launch.key, names, { ...text, dims }, lines)
+        if (tiles.part === undefined) return render('launcher', { key: launch.key, body })
+        return `${render('last', { name: tiles.part.name, body })}\n${tiles.part.whole}`
       })
       .join('\n'),
   })
@@ -106,14 +115,15 @@ function launcherText(
   { kernel, key: instance }: TemplateInstance,
   key: string,
   names: Names,
-  text: TemplateText,
+  { extents, dims: slots }: Pick<TemplateText, 'extents'> & { readonly dims: readonly string[] },
   statements: readonly string[],
 ): string {
   const writer = bodyWriter()
-  const counts = [kernel.tensors, kernel.dims, kernel.attrs].map((list) => list.length).join(', ')
+  const given = givenDims(kernel)
+  const counts = [kernel.tensors, given, kernel.attrs].map((list) => list.length).join(', ')
   writer.writeLine(`using namespace ${spaceOf(instance)};`)
   writer.writeLine(`heddle::Arguments arguments(launch, error, {"${key}", ${counts}});`)
-  kernel.dims.forEach((dim, i) => {
+  given.forEach((dim, i) => {
     writer.writeLine(`const int64_t ${names.dim(dim)} = arguments.dim(${i}, "${dim}");`)
   })
   kernel.attrs.forEach(({ name, type }, i) => {
@@ -126,6 +136,10 @@ function launcherText(
     fixed: {},
     elements: new Map(),
   }
+  const read = new Set([...slots, ...kernel.tensors.flatMap(({ dims }) => dims)])
+  if (kernel.kind === 'matmul')
+    for (const [dim, extent] of Object.entries(kernel.computed ?? {}))
+      if (read.has(dim)) writer.writeLine(`const int64_t ${names.dim(dim)} = ${wideText(extent, launcher)};`)
   kernel.tensors.forEach((tensor, i) => {
     const elements = wideText(sizeOf(tensor, {}), launcher, (operand) => `heddle::Count(${operand})`)
     const handle = `arguments.${argumentText(tensor)}<${storageText(tensor, names)}>(${i}, "${tensor.name}", ${elements})`
@@ -135,7 +149,7 @@ function launcherText(
     const tensors = `${i}, "${tensor.name}", ${before}, "${tensor.updates}"`
     writer.writeLine(`heddle::check_update(arguments, launch, error, "${key}", ${tensors});`)
   })
-  const empty = text.extents.map((extent) => `${extent} == 0`).join(' || ')
+  const empty = extents.map((extent) => `${extent} == 0`).join(' || ')
   writer.writeLine(`if (arguments.status != HEDDLE_OK || ${empty}) return arguments.status;`)
   for (const statement of statements) writer.writeLine(statement)
   return lines(writer)

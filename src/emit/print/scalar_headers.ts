@@ -13,8 +13,9 @@ import { isFold, ownsOf } from './user_monoids.js'
 function programsOf(kernel: Kernel | TemplateKernel): readonly Kernel[] {
   if (!isTemplate(kernel)) return [kernel]
   if (kernel.kind !== 'matmul') return [attentionReference(kernel)]
-  const { epilogue, partials } = kernel
-  return [epilogue, partials, ...factorsOf(kernel).map(({ prologue }) => prologue)].flatMap((program) => program ?? [])
+  const { epilogue, partials, reduced } = kernel
+  const own = reduced === undefined ? [epilogue, partials] : [reduced.partials, reduced.rest]
+  return [...own, ...factorsOf(kernel).map(({ prologue }) => prologue)].flatMap((program) => program ?? [])
 }
 
 /** Headers in alphabetical order. */

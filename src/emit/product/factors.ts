@@ -36,7 +36,8 @@ export function factorsBody(kernel: MatmulKernel, scope: Scope, types: TemplateI
 function rowsText(kernel: MatmulKernel, scope: Scope): string {
   const factors = factorsOf(kernel)
   const names = factors.map(({ tensor }) => tensor)
-  const others = [kernel.epilogue, ...(kernel.partials === undefined ? [] : [kernel.partials])]
+  const { epilogue, partials, reduced } = kernel
+  const others = reduced === undefined ? [epilogue, ...(partials === undefined ? [] : [partials])] : [reduced.partials]
   const areRows = factors.every((factor, which) => {
     if (factor.prologue !== undefined) return false
     const param = factorParam(kernel, factor)

@@ -1,7 +1,8 @@
 /** Assembles a matmul kernel: its row programs under common names, its tensors in the order of launchers. */
 import type { Graph, ValueId } from '../../ir/graph.js'
 import type { Kernel, TensorParam } from '../../ir/kernel.js'
-import type { MatmulFactor, MatmulKernel } from '../../ir/product.js'
+import { freshName } from '../../ir/names.js'
+import { groupExtents, type MatmulFactor, type MatmulKernel, type ReducedRows } from '../../ir/product.js'
 import { type LayoutsByName, valueAt } from '../graph/edit.js'
 import type { Derived } from '../rows/derive.js'
 import type { Binding } from '../space/parameters.js'
@@ -94,13 +95,41 @@ export function assemble(
     epilogue: kernel,
     ...(stored === undefined ? {} : { partials: stored.kernel }),
   }
+  const whole = epilogue.reduced === undefined ? made : withReduced(made, epilogue.reduced)
   const inputs = [
     ...placed.flatMap((part) => part.inputs),
     ...epilogue.inputs.filter(({ param }) => !accumulators.includes(param)),
     ...(stored?.inputs ?? []),
   ]
   const attrs = Object.assign({}, epilogue.attrs, ...placed.map((part) => part.attrs), stored?.attrs ?? {}) as Derived['attrs']
-  return { kernel: made, inputs, outputs: [...epilogue.outputs, ...(stored?.outputs ?? [])], attrs }
+  return { kernel: whole, inputs, outputs: [...epilogue.outputs, ...(stored?.outputs ?? [])], attrs }
+}
+
+/** The kernel with the programs that reduce its rows: they have its parameters, and names of their own for what is between them. */
+function withReduced(kernel: MatmulKernel, { partials, rest, shared, ...own }: ReducedRows): MatmulKernel {
+  const taken = new Set([...kernel.dims, ...[...kernel.tensors, ...kernel.attrs].map(({ name }) => name)])
+  const [width, groups] = [freshName(own.width, taken), freshName(own.groups, taken)]
+  const dims = new Map([
+    [own.width, width],
+    [own.groups, groups],
+  ])
+  const tensors = new Map(shared.map(({ name }) => [name, freshName(name, taken)] as const))
+  const renamed = (program: Kernel): Kernel => ({
+    ...renameKernel(program, { dims, tensors, attrs: new Map() }),
+    dims: [...kernel.dims, width, groups],
+    attrs: kernel.attrs,
+  })
+  const made = renamed(partials)
+  const names = new Set(tensors.values())
+  const computed = groupExtents([...kernel.batch, kernel.m], kernel.n, { width, groups })
+  return {
+    ...kernel,
+    reduced: {
+      ...{ width, groups, partials: made },
+      rest: { ...renamed(rest), name: `${kernel.name}_rest`, computed },
+      shared: made.tensors.filter(({ name }) => names.has(name)),
+    },
+  }
 }
 
 /** Names of a kernel that begins with an epilogue. */

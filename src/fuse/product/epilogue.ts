@@ -7,7 +7,7 @@ import type { Kernel, Stmt, StmtOf, TensorParam } from '../../ir/kernel.js'
 import { rowMajor } from '../../ir/layout.js'
 import { linearOf } from '../../ir/linear.js'
 import { renameLoops } from '../../ir/loop_names.js'
-import { partColumns } from '../../ir/product.js'
+import { partColumns, type ReducedRows } from '../../ir/product.js'
 import { mapStmt, rewrite, stmtExprs, substitute, visit, visitKernel } from '../../ir/walk.js'
 import { type LayoutsByName, valueAt } from '../graph/edit.js'
 import type { Derived } from '../rows/derive.js'
@@ -22,6 +22,8 @@ import type { Roles } from './roles.js'
 export interface Accumulated extends Derived {
   readonly accumulators: readonly string[]
   readonly named: ReadonlyMap<string, string>
+  /** Of one that reduces rows: how. */
+  readonly reduced?: ReducedRows
 }
 
 /** Simplifies an index that is computed back and forth, such as the end of a row reversed twice. */

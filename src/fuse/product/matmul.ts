@@ -5,6 +5,7 @@
  */
 import { type Graph, type GraphNode, inputsOf, type NodeOf, type ValueId } from '../../ir/graph.js'
 import type { Kernel } from '../../ir/kernel.js'
+import type { ReducedRows } from '../../ir/product.js'
 import { sameExtent } from '../../ir/shape.js'
 import type { MatmulKernel } from '../../ir/template.js'
 import { isUpdating } from '../../ir/update.js'
@@ -19,6 +20,7 @@ import { identityMember } from './identity.js'
 import { mergeParts, NotMerged } from './merged.js'
 import { checkPartials, derivePartials, keepsGroups } from './partials.js'
 import { onlyNodes, partsOf } from './parts.js'
+import { NotReduced, reducedRows, reducesRows } from './reduced_rows.js'
 import { type Roles, rolesOf } from './roles.js'
 import { withUnitRows } from './unit_rows.js'
 
@@ -86,6 +88,8 @@ export function deriveProducts(
   }
   const left = part(product.node, product.left, product.roles.axes.left)
   const right = all.map((each) => part(each.node, each.right, each.roles.axes.right))
+  if (epilogue.reduced !== undefined && partials !== undefined)
+    throw illegal(name, first.name, last, 'a kernel either stores partials of a row or reduces its parts to results of the row')
   return assemble(graph, name, { batch: product.roles.batch, left, right, epilogue, partials }, layouts)
 }
 
@@ -143,20 +147,32 @@ function deriveEpilogue(
     if (found === undefined) throw illegal(group, unread, last, `no op of the group reads the matmul ${unread}`)
     return found
   })
+  const whole = { ...derived, kernel: withoutRows(derived.kernel) }
+  if (after.length > 0 && reducesRows(foldedScalars(whole.kernel, accumulators), accumulators)) {
+    const reduced = reduction(group, first, last, whole.kernel, accumulators)
+    return { ...whole, accumulators, reduced, named: namesOf(whole.kernel, accumulators[0] ?? '', roles) }
+  }
   const { kernel: epilogue, ...bound } = merged(
     graph,
     group,
     first,
     last,
-    {
-      ...derived,
-      kernel: foldedScalars(withoutRows(derived.kernel), accumulators),
-    },
+    { ...whole, kernel: foldedScalars(whole.kernel, accumulators) },
     accumulators,
   )
   checkEpilogue(epilogue, group, { first: first.name, last, out: first.subscripts.out, accumulators })
   const kernel = ownColumns(epilogue, accumulators)
   return { ...bound, kernel, accumulators, named: namesOf(kernel, accumulators[0] ?? '', roles) }
+}
+
+/** The reductions of an epilogue over whole rows. @throws usage `plan.illegal` */
+function reduction(group: string, first: Matmul, last: string, kernel: Kernel, accumulators: readonly string[]): ReducedRows {
+  try {
+    return reducedRows(kernel, accumulators)
+  } catch (error) {
+    if (error instanceof NotReduced) throw illegal(group, first.name, last, error.message)
+    throw error
+  }
 }
 
 /** An epilogue over the matmul's own axes. @throws usage `plan.illegal` */

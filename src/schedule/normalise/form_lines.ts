@@ -24,8 +24,9 @@ function programsOf(kernel: Kernel | TemplateKernel, types: Readonly<Record<stri
   if (!isTemplate(kernel)) return [chooseForms({ kernel, types, dims: {} }).kernel]
   const chosen = chooseTemplateForms(kernel, types)
   if (chosen.kind !== 'matmul') return [attentionReference(chosen)]
-  const { epilogue, partials } = chosen
-  return [epilogue, partials, ...factorsOf(chosen).map(({ prologue }) => prologue)].flatMap((program) => program ?? [])
+  const { epilogue, partials, reduced } = chosen
+  const own = reduced === undefined ? [epilogue, partials] : [reduced.partials, reduced.rest]
+  return [...own, ...factorsOf(chosen).map(({ prologue }) => prologue)].flatMap((program) => program ?? [])
 }
 
 function formText(node: ExprOf<'call'>): string {

@@ -14,7 +14,7 @@ import { both, errorOf, type Need, needOfStore, needsOf } from '../../ir/facts/n
 import { fastForm, hasForms, isFast } from '../../ir/forms.js'
 import { type Instance, resolveDType } from '../../ir/instance.js'
 import type { Kernel, Stmt } from '../../ir/kernel.js'
-import type { MatmulFactor, MatmulKernel } from '../../ir/product.js'
+import type { MatmulFactor, MatmulKernel, ReducedRows } from '../../ir/product.js'
 import type { TemplateKernel } from '../../ir/template.js'
 import { mapOperands, mapStmt, stmtExprs, visitKernel, visitUp } from '../../ir/walk.js'
 
@@ -38,7 +38,7 @@ export function chooseTemplateForms<K extends TemplateKernel>(kernel: K, types: 
 /** The programs of a matmul, chosen together: its partial results repeat operations of its epilogue. */
 function matmulForms(kernel: MatmulKernel, types: Types): Partial<MatmulKernel> {
   const exact = exactResults(kernel)
-  const { epilogue, partials } = kernel
+  const { epilogue, partials, reduced } = kernel
   const [after = epilogue, parts] = chosenIn([epilogue, ...(partials === undefined ? [] : [partials])], types, exact)
   const factor = (each: MatmulFactor): MatmulFactor => {
     if (each.prologue === undefined) return each
@@ -51,19 +51,36 @@ function matmulForms(kernel: MatmulKernel, types: Types): Partial<MatmulKernel> 
     ...(first === undefined ? {} : { products: [first, ...others] }),
     epilogue: after,
     ...(parts === undefined ? {} : { partials: parts }),
+    ...(reduced === undefined ? {} : { reduced: reducedForms(kernel, reduced, types, exact) }),
   }
+}
+
+/** The programs that reduce rows. What is between them is needed as precisely as the most precise result. */
+function reducedForms(kernel: MatmulKernel, reduced: ReducedRows, types: Types, exact: ReadonlySet<string>): ReducedRows {
+  const { partials, rest, shared } = reduced
+  const outputs = rest.tensors.filter(({ access }) => access === 'out')
+  const need = outputs.map(({ name }) => needOfOutput(kernel.epilogue, name, types, exact)).reduce(both)
+  const between = new Map(shared.map(({ name, dtype }) => [name, dtype === 'i32' ? needOfStore('i32') : need] as const))
+  const [parts = partials, after = rest] = chosenIn([partials, rest], types, exact, between)
+  return { ...reduced, partials: parts, rest: after }
 }
 
 /** Outputs whose results are exact on small integers: a fast form would not be. */
 const exactResults = (kernel: Kernel | TemplateKernel): ReadonlySet<string> =>
   new Set(Object.entries(accuracyOf(kernel)).flatMap(([name, { integers }]) => (integers ? [name] : [])))
 
-function chosenIn(kernels: readonly Kernel[], types: Types, exact: ReadonlySet<string>): readonly Kernel[] {
+/** @param known needs of outputs that are no results */
+function chosenIn(
+  kernels: readonly Kernel[],
+  types: Types,
+  exact: ReadonlySet<string>,
+  known: ReadonlyMap<string, Need> = new Map(),
+): readonly Kernel[] {
   if (!kernels.some(hasAny)) return kernels
   const needs = new Map<string, Need>()
   const keys = new Map<Expr, string>()
   for (const kernel of kernels) {
-    const found = needsOf(kernel, (name) => needOfOutput(kernel, name, types, exact))
+    const found = needsOf(kernel, (name) => known.get(name) ?? needOfOutput(kernel, name, types, exact))
     for (const [node, key] of keysOf(kernel)) {
       const need = found.get(node)
       if (need === undefined) continue

@@ -1,0 +1,34 @@
+/** Device headers of the source of a row program. */
+import { isUpdating } from '../../ir/update.js'
+import { requestsVectors } from '../../loop/kernel_loops.js'
+import { launchesBeside, type MappedKernel, stepsOf } from '../../schedule/mapped.js'
+import { headersOf } from '../constructs/index.js'
+import { scalarHeaders } from '../print/scalar_headers.js'
+import { userMonoidHeaders } from '../print/user_monoids.js'
+
+/** True if kernels take their width as an argument. */
+export const hasOwnWidths = ({ generic, program }: MappedKernel): boolean =>
+  generic === true || (program.kind === 'elementwise' && program.staging !== undefined)
+
+/** True if the source needs tuned.cuh. */
+const isTuned = ({ generic, program }: MappedKernel): boolean =>
+  generic === true || (program.kind === 'rows' && program.variants.some(({ limit }) => limit.tuned !== undefined))
+
+/** Device headers other than kernel.cuh, in alphabetical order. */
+export function headersOfMapped(mapped: MappedKernel): string[] {
+  const { program, instance, split } = mapped
+  return [
+    ...new Set([
+      ...headersOf(stepsOf(mapped)),
+      ...userMonoidHeaders(instance.kernel),
+      ...scalarHeaders(instance.kernel),
+      ...(program.kind === 'columns' ? ['columns.cuh'] : []),
+      ...(program.kind === 'totals' ? ['totals.cuh'] : []),
+      ...(program.kind === 'elementwise' && program.staging !== undefined ? ['stage.cuh'] : []),
+      ...(requestsVectors(mapped) ? ['request.cuh'] : []),
+      ...(isTuned(mapped) ? ['tuned.cuh'] : []),
+      ...(isUpdating(instance.kernel) ? ['update.cuh'] : []),
+      ...(split === undefined ? [] : ['split.cuh', ...launchesBeside(split).flatMap(headersOfMapped)]),
+    ]),
+  ].sort()
+}
