@@ -91,7 +91,7 @@ export function evaluateMatmul(
 }
 
 /** Results of the rows of a matmul, by way of those of groups of their columns. */
-function evaluateReduced(
+export function evaluateReduced(
   { partials, rest }: ReducedRows,
   given: Tensors,
   dims: Numbers,

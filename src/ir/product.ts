@@ -68,7 +68,7 @@ export interface MatmulKernel
    * rows that only reduces their columns.
    */
   readonly epilogue: Kernel
-  /** How a program that reduces rows is computed, in two launches. */
+  /** Two launches that compute a program which reduces rows. */
   readonly reduced?: ReducedRows | undefined
   /**
    * Partial results of each aligned group of `partColumns` columns of a row: reductions of the group, stored contiguously. Columns of a chunk are

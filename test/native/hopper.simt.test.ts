@@ -1,6 +1,6 @@
 /**
  * The main loops for Hopper on the CPU device, which runs wgmma, the copy engine, phase barriers and clusters: each tile of matmuls, of two matmuls of one
- * left factor and of int8 is exact on small integers, and attention within the tolerance of its types. A race, a wrong phase or count is an error.
+ * left factor, of reduced rows and of int8 is exact on small integers, and attention within the tolerance of its types. A race, a wrong phase or count is an error.
  */
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -54,6 +54,7 @@ describe('a matmul', () => {
 describe.each([
   { name: 'products_hopper', cases: 8, wrong: [['row_missing_9x32x72', 32]] },
   { name: 'int8_hopper', cases: 8, wrong: [] },
+  { name: 'reduced_hopper', cases: 14, wrong: [['rows_missing_140x40x72', 4]] },
 ])('$name', ({ name, cases, wrong }) => {
   let program: string
   beforeAll(async () => {
