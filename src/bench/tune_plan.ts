@@ -16,7 +16,7 @@ import { isTemplate, type TemplateKernel } from '../ir/template.js'
 import { knownHint } from '../nearest.js'
 import { mapKernel } from '../schedule/map.js'
 import type { MappedKernel } from '../schedule/mapped.js'
-import { type TileSize, tileCandidates } from '../schedule/tiles.js'
+import { ownTiles, type TileSize, tileCandidates } from '../schedule/tiles.js'
 import { candidatesFor, keepsOrder } from '../schedule/tuning/candidates.js'
 import { choiceName } from '../schedule/tuning/choice.js'
 import { operandType } from '../schedule/tuning/tuned_tiles.js'
@@ -217,8 +217,7 @@ function examineTemplate(kernel: TemplateKernel, dtype: FloatType): Subject | st
 /** Dimensions of a template kernel by role, or the reason why it has no tile choices. */
 function frameOf(kernel: TemplateKernel): Pick<TuneKernel, 'kind' | 'row' | 'depth' | 'outer'> | string {
   if (kernel.kind === 'matmul') {
-    if (kernel.batch.length > 0) return 'batched matmuls have their own tiles'
-    return { kind: 'matmul', row: kernel.n, depth: kernel.k, outer: [kernel.m] }
+    return ownTiles(kernel) ?? { kind: 'matmul', row: kernel.n, depth: kernel.k, outer: [kernel.m] }
   }
   if (kernel.kind !== 'attention') return 'attention of a decoding step has no tiles'
   const { headDim, batch, heads } = kernel

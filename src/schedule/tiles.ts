@@ -4,6 +4,7 @@
  */
 import { z } from 'zod'
 import type { DType } from '../ir/dtype.js'
+import type { MatmulKernel } from '../ir/product.js'
 import type { TemplateKernel } from '../ir/template.js'
 
 const count = z.number().int().positive()
@@ -113,6 +114,12 @@ export function tileCandidates(kernel: TemplateKernel, dtype: DType, size: TileS
   return all.filter((choice) => tileProblem(choice, kernel, dtype, size) === undefined)
 }
 
+/** Reason why the tiles of a matmul cannot be chosen; undefined if they can. */
+export function ownTiles({ batch, reduced }: MatmulKernel): string | undefined {
+  if (batch.length > 0) return 'batched matmuls have their own tiles'
+  return reduced === undefined ? undefined : 'matmuls whose rows are reduced have their own tiles'
+}
+
 /** Reason, in words, why a kernel cannot have a tile; undefined if it can. `dtype` is the type of its operands. */
 export function tileProblem(
   choice: TileChoice,
@@ -122,7 +129,8 @@ export function tileProblem(
 ): string | undefined {
   if (kernel.kind !== choice.kind) return `the kernel is ${kernel.kind}`
   if (choice.kind === 'matmul') {
-    if (kernel.kind === 'matmul' && kernel.batch.length > 0) return 'batched matmuls have their own tiles'
+    const own = kernel.kind === 'matmul' ? ownTiles(kernel) : undefined
+    if (own !== undefined) return own
     const isFloat = floatTiles.includes(choice.tile)
     if (isFloat !== (dtype === 'f32')) return isFloat ? 'tiles of multiply-adds are for f32' : 'tensor cores do not multiply f32'
     return depth === undefined ? 'a matmul is measured for columns and depth' : undefined

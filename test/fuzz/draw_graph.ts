@@ -4,7 +4,7 @@ import { attention, decode } from './draw_attention.js'
 import { stack, tokens } from './draw_layers.js'
 import { type GraphDesc, readBy, type ValueDesc } from './graph_describe.js'
 import { GraphDraft } from './graph_draft.js'
-import { all, bias, each, norm, own, read, residual, softmax } from './graph_ops.js'
+import { all, bias, each, norm, own, read, reduced, residual, softmax } from './graph_ops.js'
 import { Random } from './random.js'
 
 function chain(graph: GraphDraft): string[] {
@@ -55,6 +55,7 @@ function layers(graph: GraphDraft): string[] {
     if (random.chance(0.45)) break
   }
   if (random.chance(0.3)) x = norm(graph, x)
+  else if (random.chance(0.5)) x = reduced(graph, x)
   return [x.name]
 }
 

@@ -121,7 +121,7 @@ export class GraphDraft {
         {
           name: 'y',
           dtype: typed(dtype),
-          dims,
+          dims: made.isReduced === true ? dims.slice(0, -1) : dims,
           result: made.result,
           ...(made.updates === undefined ? {} : { updates: made.updates }),
         },
@@ -132,7 +132,8 @@ export class GraphDraft {
         op.inputs.some((input) => input.name === param) ? [[param, reads[at]?.value.name ?? '']] : [],
       ),
     )
-    const node: NodeDesc = { kind: 'op', name, dtype, dims: first.value.dims, op, inputs }
+    const kept = made.isReduced === true ? first.value.dims.slice(0, -1) : first.value.dims
+    const node: NodeDesc = { kind: 'op', name, dtype, dims: kept, op, inputs }
     this.nodes.push(node)
     return node
   }
@@ -158,6 +159,8 @@ export interface Made {
   readonly result: Result
   readonly body?: readonly Stmt[]
   readonly isRow?: boolean
+  /** Set if the result is a number for each row. */
+  readonly isReduced?: boolean
   /** The input that the result replaces. */
   readonly updates?: string
 }

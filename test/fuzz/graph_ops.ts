@@ -70,6 +70,35 @@ export function norm(graph: GraphDraft, x: ValueDesc): ValueDesc {
   )
 }
 
+/** Numbers of rows that follow from parts of them: log-sum-exp with a weighted sum, a sum of squares or an extreme. */
+export function reduced(graph: GraphDraft, x: ValueDesc): ValueDesc {
+  const { random } = graph
+  const last = x.dims.length - 1
+  const gain = graph.weight([x.dims[last] ?? ''])
+  const reads = [
+    { value: x, axes: all(x) },
+    { value: gain, axes: [last] },
+  ]
+  return graph.op(reads, 'f32', ({ draft, dims, names }) => {
+    const n = dims[last] ?? ''
+    const at = (dim: string): Expr => (dim === n ? named('c') : own(dim))
+    const [v, g] = [read(draft, names[0], at), read(draft, names[1], at)]
+    const made = { isRow: true, isReduced: true } as const
+    const form = random.below(4)
+    if (form === 0) return { ...made, result: { kind: 'number', value: reduce('sum', n, 'c', call('f32', 'mul', v, g)) } }
+    if (form === 1)
+      return { ...made, result: { kind: 'number', value: reduce(random.pick(['max', 'min']), n, 'c', call('f32', 'sub', v, g)) } }
+    const e = call('f32', 'exp', call('f32', 'sub', v, named('top', 'f32')))
+    const body: Stmt[] = [
+      { kind: 'const', name: 'top', value: reduce('max', n, 'c', v) },
+      { kind: 'const', name: 'total', value: reduce('sum', n, 'c', form === 2 ? e : call('f32', 'mul', e, g)) },
+    ]
+    const total = named('total', 'f32')
+    const value = form === 2 ? call('f32', 'add', named('top', 'f32'), call('f32', 'log', total)) : total
+    return { ...made, body, result: { kind: 'number', value } }
+  })
+}
+
 /** The softmax of rows. */
 export function softmax(graph: GraphDraft, x: ValueDesc): ValueDesc {
   const last = x.dims.length - 1

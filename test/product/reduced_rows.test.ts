@@ -4,6 +4,7 @@ import { evaluateKernel } from '../../src/ir/evaluate.js'
 import { evaluateReduced } from '../../src/ir/evaluate_product.js'
 import { emptyKernel, type Kernel } from '../../src/ir/kernel.js'
 import type { ReducedRows } from '../../src/ir/product.js'
+import { tileProblem } from '../../src/schedule/tiles.js'
 import { reordered } from '../fuse/compare.js'
 import { refusal } from '../refusal.js'
 import { reducedRows, refusedRows } from './graphs.js'
@@ -59,6 +60,18 @@ const special: Readonly<Record<string, (column: number) => number>> = {
   noNumbers: () => Number.NaN,
   negativeZero: (c) => (c === 7 ? 0 : -0),
 }
+
+it('tiles of a matmul that reduces its rows are not chosen by measurement', () => {
+  const kernel = productOf(planned(reducedRows[0] ?? fail(), ops))
+  const problem = tileProblem({ kind: 'matmul', tile: 'mma_64x64', split: 1 }, kernel, 'f16', { length: 64, depth: 64 })
+  expect(problem).toBe('matmuls whose rows are reduced have their own tiles')
+  expect(
+    tileProblem({ kind: 'matmul', tile: 'mma_64x64', split: 1 }, { ...kernel, reduced: undefined }, 'f16', {
+      length: 64,
+      depth: 64,
+    }),
+  ).toBeUndefined()
+})
 
 describe('rows with special elements', () => {
   const [m, n] = [Object.keys(special).length, 70]
