@@ -647,6 +647,6 @@ export const refusedRows: readonly (ProductCase & { readonly words: string })[] 
       },
       { also: ['product'] },
     ),
-    words: 'has an element for each column',
+    words: 'a reduction of a row of the matmul needs a kernel of its own',
   },
 ]

@@ -77,6 +77,11 @@ class Reducing {
   }
 
   run(): ReducedRows {
+    const stored = this.#kernel.body.find((stmt) => stmt.kind === 'storeRow' && this.#isAlong(stmt))
+    if (stored !== undefined)
+      throw new NotReduced(
+        'an epilogue works on each element of the matmul by itself, row by row: a reduction of a row of the matmul needs a kernel of its own',
+      )
     for (const stmt of this.#kernel.body) this.#add(mapStmt(stmt, (expr) => substitute(expr, this.#scalars)))
     const { tensors, rows, dims } = this.#kernel
     const group = this.#group.kind === 'index' ? this.#group.name : ''
@@ -110,17 +115,11 @@ class Reducing {
       this.#scalars.set(stmt.name, stmt.value)
       return
     }
-    const own = 'index' in stmt ? stmt.index : undefined
-    const along = own !== undefined && this.#loadsOf(stmt).some((load) => load.indices.some((at) => freeNames(at).has(own)))
-    if (!along) {
+    if (!this.#isAlong(stmt)) {
       this.#rest.push(mapStmt(stmt, (expr) => this.#withPicked(expr)))
       for (const { kind, name } of constructOf(stmt).defines(stmt)) if (kind === 'local') this.#others.add(name)
       return
     }
-    if (stmt.kind === 'storeRow')
-      throw new NotReduced(
-        `${stmt.tensor} has an element for each column, and an epilogue works on each element of the matmul by itself, row by row: a reduction of a row of the matmul needs a kernel of its own`,
-      )
     if (stmt.kind !== 'reduce')
       throw new NotReduced(
         `parts of a row do not suffice for ${stmt.kind}: a reduction of a row of the matmul needs a kernel of its own`,
@@ -128,6 +127,12 @@ class Reducing {
     if (!equalExprs(stmt.length, dim(this.#columns)))
       throw new NotReduced(`${stmt.name} reduces the matmul along another axis than its columns, or some of them`)
     this.#reduce(stmt)
+  }
+
+  /** True if a statement reads different elements of a row of the matmuls. */
+  #isAlong(stmt: Stmt): boolean {
+    const own = 'index' in stmt ? stmt.index : undefined
+    return own !== undefined && this.#loadsOf(stmt).some((load) => load.indices.some((at) => freeNames(at).has(own)))
   }
 
   /** Loads of the matmuls in a statement. */

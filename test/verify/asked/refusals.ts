@@ -1,5 +1,5 @@
 /** Requests that cannot be expressed: each is refused, for the stated reason. */
-import { argmaxRow } from '../../../specs/ops/argmax.js'
+import { softmax } from '../../../specs/ops/softmax.js'
 import { readSpecsOrThrow } from '../../../src/frontend/index.js'
 import { graph, plan, tensor } from '../../../src/index.js'
 import { planAll } from '../../../src/search/plans.js'
@@ -19,13 +19,13 @@ const read =
       },
     })
 
-const ranked = graph('ranked', {
+const normal = graph('normal', {
   inputs: { x: tensor('T', 'm k') },
   weights: { w: tensor('T', 'n k') },
   build: (g, { x }, { w }) => {
     const product = g.matmul('m k, n k -> m n', x, w)
-    const best = g.apply(argmaxRow, { x: product }).y
-    return { nodes: { product, best }, outputs: { best } }
+    const weights = g.apply(softmax, { x: product }).y
+    return { nodes: { product, weights }, outputs: { weights } }
   },
 })
 
@@ -50,9 +50,9 @@ export const refusals = {
     code: 'plan.illegal',
     reason: 'a reduction of a row of the matmul needs a kernel of its own',
     act: (): unknown => {
-      const { kernels, standard, layouts } = readSpecsOrThrow({ root: process.cwd(), specs: ['specs/ops/argmax.ts'] })
-      const plans = [plan('one', ranked, { groups: { ranked_inside: ['product', 'best'] } })]
-      return planAll(plans, { ranked }, [...kernels, ...standard], layouts)
+      const { kernels, standard, layouts } = readSpecsOrThrow({ root: process.cwd(), specs: ['specs/ops/softmax.ts'] })
+      const plans = [plan('one', normal, { groups: { normal_inside: ['product', 'weights'] } })]
+      return planAll(plans, { normal }, [...kernels, ...standard], layouts)
     },
   },
 } as const
