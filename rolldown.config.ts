@@ -2,7 +2,7 @@
  * JavaScript bundles that ship. `dist/` is the npm package: the command, the library and the specs, with dependencies left to npm.
  * `dist/portable.mjs` is the single file of the portable bundle. It contains everything except the front end, whose TypeScript compiler
  * would be most of it, and which a machine that only runs models does not need. `dist/explorer.js` is the script of the pages that
- * `heddle explore` writes, including its libraries.
+ * `heddle explore` writes, including its libraries. `dist/agent.mjs` is what `--on` sends to another machine.
  */
 import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs'
@@ -144,6 +144,12 @@ export default defineConfig([
     input: 'src/cli/bin.ts',
     plugins: [shippedManifest, ownDigest, withoutFrontend, withLicences('portable-licences.txt')],
     output: { file: 'dist/portable.mjs', codeSplitting: false, minify: 'dce-only' },
+  },
+  {
+    platform: 'node',
+    tsconfig: false,
+    input: 'src/runtime/remote/agent.ts',
+    output: { file: 'dist/agent.mjs', codeSplitting: false, minify: true },
   },
   {
     platform: 'browser',

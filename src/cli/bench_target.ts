@@ -18,7 +18,7 @@ import { expectNotSlower, expectSamples, ratioOf, usualRatio } from './bench_opt
 import { type CliContext, json } from './context.js'
 import { bare, explainer } from './explained.js'
 import { dimensions, jsonObject, positive } from './options.js'
-import { compiledDeviceOption, type DeviceName, dtypes, openOptions } from './pipeline.js'
+import { compiledDeviceOption, type DeviceName, dtypes, onOption, openOptions } from './pipeline.js'
 import { type SearchPath, searchPath } from './search_path.js'
 
 type Dims = Readonly<Record<string, number>>
@@ -31,6 +31,8 @@ export interface BenchTargetOptions {
   readonly config?: Readonly<Record<string, unknown>> | undefined
   readonly dtype: (typeof dtypes)[number]
   readonly device?: DeviceName | undefined
+  /** Machine of the device: a name of ~/.ssh/config, or a command prefix. */
+  readonly on?: string | undefined
   readonly repeats: number
   /** Folder of the spec modules; default `specs`. */
   readonly specs?: string | undefined
@@ -61,7 +63,7 @@ export async function runBenchTarget(name: string, options: BenchTargetOptions, 
   const { dtype, repeats } = options
   expectSamples(options)
   const save = options.save === undefined ? undefined : await baselineFile(resolve(root, options.save))
-  const opened = await openKernels(options.device, { ...openOptions(context), compiled: true })
+  const opened = await openKernels(options.device, { ...openOptions(context), compiled: true, on: options.on })
   const { device, manifest } = opened
   try {
     const path = await searchPath(root, options.specs)
@@ -217,6 +219,7 @@ export const addTarget = (command: Command, context: () => CliContext) =>
     )
     .addOption(new Option('--dtype <dtype>', 'storage type').choices(dtypes).default('f32' as const))
     .addOption(compiledDeviceOption())
+    .addOption(onOption())
     .option('--repeats <count>', 'timed replays of each plan and shape', positive, 30)
     .option('--specs <dir>', 'folder of the spec modules', 'specs')
     .option('--save <file>', 'save the times as a baseline for later runs')

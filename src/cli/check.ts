@@ -4,7 +4,7 @@ import { type CheckGroup, type CheckReport, checkProject } from '../verify/check
 import type { GpuSources } from '../verify/check/gpu_sources.js'
 import { type CheckedOptions, checkSetup } from './check_setup.js'
 import { type CliContext, json } from './context.js'
-import { deviceOption, dtypes } from './opening.js'
+import { deviceOption, dtypes, onOption } from './opening.js'
 import { pattern } from './options.js'
 
 export interface CheckVerbOptions extends CheckedOptions {
@@ -26,12 +26,13 @@ const words: Readonly<Record<CheckGroup['against'], string>> = { body: 'its body
 /** Command line of `heddle repro` for a failing case of a kernel. Graphs and programs have none, and `js` runs no source that could be written. */
 function reproOf(
   { op, failures, unrun }: CheckGroup,
-  { device, generated, specs = 'specs' }: CheckVerbOptions,
+  { device, on, generated, specs = 'specs' }: CheckVerbOptions,
 ): readonly string[] {
   const [failure] = failures
   if (op === undefined || failure === undefined || unrun === true || device === 'js') return []
   const words = ['npx heddle repro', op, `--case "${failure.name}"`]
   if (device !== undefined) words.push(`--device ${device}`)
+  if (on !== undefined) words.push(`--on "${on}"`)
   if (generated === true) words.push('--generated')
   if (specs !== 'specs') words.push(`--specs ${specs}`)
   return [`  reproduce it in a folder: ${words.join(' ')}`]
@@ -91,6 +92,7 @@ export const checkCommand = (context: () => CliContext) =>
     .description("check the project's own ops, graphs, plans and programs against their bodies on a device")
     .argument('[names...]', 'ops, kernels that plans derive, graphs and programs; default: everything')
     .addOption(deviceOption())
+    .addOption(onOption())
     .addOption(new Option('--dtype <dtype>', 'storage type; default: all that are declared').choices(dtypes))
     .option('--plan <name>', 'graphs and programs under this plan only')
     .option('--filter <regexp>', 'only kernels, graphs and programs whose name matches')

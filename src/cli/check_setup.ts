@@ -7,6 +7,8 @@ import { readTuning } from './tuning_file.js'
 
 export interface CheckedOptions {
   readonly device?: DeviceName | undefined
+  /** Machine of the device: a name of ~/.ssh/config, or a command prefix. */
+  readonly on?: string | undefined
   /** Storage type; default: all that are declared. */
   readonly dtype?: DType | undefined
   readonly generated?: boolean | undefined
@@ -15,12 +17,12 @@ export interface CheckedOptions {
 
 /** @throws errors of reading the tuning file */
 export async function checkSetup(
-  { device, dtype, generated, specs }: CheckedOptions,
+  { device, on, dtype, generated, specs }: CheckedOptions,
   context: CliContext,
 ): Promise<SetupOptions> {
   const { root, signal } = context
   const { onNotice, onProgress } = openOptions(context)
   const tuning = await readTuning({ root, specs, file: undefined })
   const dtypes = dtype === undefined ? undefined : [dtype]
-  return { root, device, dtypes, generated, specs, tuning, signal, onNotice, onProgress }
+  return { root, device, on, dtypes, generated, specs, tuning, signal, onNotice, onProgress }
 }

@@ -10,6 +10,7 @@ import type { Ceilings } from '../bench/floor.js'
 import { rate } from '../bench/table.js'
 import { HeddleError } from '../errors.js'
 import { type DeviceKind, type DeviceReport, detectDevices, openDevice } from '../runtime/device.js'
+import { aboutMachine } from '../runtime/remote/open.js'
 import {
   cacheFolder,
   findCmake,
@@ -21,6 +22,7 @@ import {
   targets,
 } from '../toolchain/index.js'
 import { type CliContext, json } from './context.js'
+import { onOption, openOptions } from './opening.js'
 
 export interface Check {
   readonly name: string
@@ -37,6 +39,12 @@ export interface DoctorReport {
   readonly checks: readonly Check[]
   readonly devices: readonly DeviceReport[]
   readonly limits: readonly DeviceLimits[]
+}
+
+export interface DoctorOptions {
+  readonly probe?: boolean | undefined
+  /** Another machine: a name of ~/.ssh/config, or a command prefix. */
+  readonly on?: string | undefined
 }
 
 /** Upper limits of a device, and the file with its measurements. */
@@ -164,8 +172,39 @@ function kernelsCheck(
   return { ...about, status: state, detail: library(target), hint: `run heddle build --target ${target}` }
 }
 
+/** Checks of another machine: what it is, and its devices. What compiles for it is here. */
+async function doctorOn(context: CliContext, on: string): Promise<DoctorReport> {
+  const { signal, onNotice } = openOptions(context)
+  const there = await aboutMachine({ on, signal, onNotice })
+  const devices = there.devices.map((device): DeviceReport => {
+    const { kind } = device
+    return 'info' in device
+      ? { kind, available: true, info: device.info }
+      : { kind, available: false, reason: device.reason, hint: undefined }
+  })
+  const detail = `${there.host}, ${there.platform}, glibc ${there.glibc}`
+  const driver: Check = { name: 'driver', status: there.driver === undefined ? 'missing' : 'ok', detail: '', use: 'cuda device' }
+  const holders = there.devices.flatMap((device): Check[] => {
+    if (!('info' in device) || device.holder === undefined) return []
+    return [{ name: `${device.kind} in use`, status: 'unknown', detail: `by ${device.holder}`, use: 'nobody else' }]
+  })
+  const checks: readonly Check[] = [
+    { name: 'machine', status: 'ok', detail, use: 'everything' },
+    { name: 'node', status: 'ok', detail: `${there.node}, which this machine sent`, use: 'everything' },
+    { name: 'cache', status: 'ok', detail: there.cache, use: 'what is sent' },
+    await toolCheck('c++ here', findCxx, '--device simt', 'install a C++17 compiler such as g++'),
+    await toolCheck('nvcc here', findNvcc, '--device cuda', 'install the CUDA toolkit, or set HEDDLE_NVCC'),
+    { ...driver, detail: there.driver ?? 'no NVIDIA driver is loaded' },
+    ...deviceChecks(devices),
+    ...holders,
+    matmulCheck(devices),
+  ]
+  return { ok: devices.some(({ available }) => available), checks, devices, limits: [] }
+}
+
 /** Runs every check, in order of dependency. Never throws for missing tools or devices. */
-export async function doctor(context: CliContext, { probe = false }: { readonly probe?: boolean } = {}): Promise<DoctorReport> {
+export async function doctor(context: CliContext, { probe = false, on }: DoctorOptions = {}): Promise<DoctorReport> {
+  if (on !== undefined) return doctorOn(context, on)
   const { root } = context
   const devices = detectDevices()
   const cache = cacheCheck()
@@ -214,9 +253,10 @@ export const doctorCommand = (context: () => CliContext) =>
   new Command('doctor')
     .description('report available and missing tools and devices of this machine')
     .option('--probe', 'measure the rates of each device (a few seconds), and save them for floors and predicted times')
+    .addOption(onOption().conflicts('probe'))
     .option('--json', 'print the checks as JSON')
     .action(async (options) => {
-      const report = await doctor(context(), { probe: options.probe ?? false })
+      const report = await doctor(context(), options)
       context().out(options.json ? json(report) : printDoctor(report))
       if (!report.ok) process.exitCode = 3
     })

@@ -20,6 +20,13 @@ export const compiledDeviceOption = () =>
     .choices(deviceKinds.filter((kind) => kind !== 'js'))
     .argParser(compiledDevice)
 
+/** `--on` of verbs that can use a device of another machine. */
+export const onOption = () =>
+  new Option(
+    '--on <host>',
+    'use a device of another machine: a name of ~/.ssh/config, or a command prefix such as "docker exec -i box"',
+  )
+
 /** Opening options that report compilation on stderr. */
 export const openOptions = (context: CliContext): OpenOptions => ({
   root: context.root,

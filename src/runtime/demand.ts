@@ -116,6 +116,7 @@ async function compileAndLoad(demand: Demand, missing: readonly KernelEntry[], e
     })),
     { ...options, jobs, onProgress: report.step, target, architecture, signal: AbortSignal.any(signals) },
   ).finally(report.end)
+  if (!files.has(path)) await device.sendLibrary?.(path)
   const library = files.get(path) ?? device.loadLibrary(path)
   files.set(path, library)
   const kernels = new Map(library.kernels.map((kernel) => [kernel.key, kernel]))

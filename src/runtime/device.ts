@@ -191,8 +191,11 @@ function wrapProgram(native: NativeProgram): NativeProgram {
   }
 }
 
-function wrapDevice(native: NativeDevice): NativeDevice {
+/** Converts errors of a device, and splits its transfers. */
+export function wrapDevice(native: NativeDevice): NativeDevice {
+  const { sendLibrary } = native
   return {
+    ...(sendLibrary === undefined ? {} : { sendLibrary: (path: string) => settled(sendLibrary(path)) }),
     info: () => translated(() => native.info()),
     allocate: (bytes) => wrapBuffer(translated(() => native.allocate(bytes))),
     loadLibrary: (path): NativeLibrary => translated(() => native.loadLibrary(path)),

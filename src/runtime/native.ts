@@ -171,6 +171,8 @@ export interface NativeDevice {
   /** @throws MEMORY naming the requested and the free bytes */
   allocate(bytes: number): NativeBuffer
   loadLibrary(path: string): NativeLibrary
+  /** On another machine: sends a library, which `loadLibrary` loads then. */
+  sendLibrary?(path: string): Promise<void>
   program(steps: readonly NativeStep[]): NativeProgram
   /**
    * Algorithms of the matmul library for a matmul, at most `most` (512 by default): those that it suggests, the default first, then other

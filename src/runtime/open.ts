@@ -20,6 +20,7 @@ import { compiledDevice } from './device_name.js'
 import { jsByDefault } from './js/default.js'
 import { loweredSource } from './js/kernels.js'
 import { type KernelSource, loadKernels } from './library.js'
+import { openRemote } from './remote/open.js'
 import { untunedNote } from './tuned_matmuls.js'
 
 export interface OpenOptions {
@@ -37,6 +38,8 @@ export interface OpenOptions {
   readonly optimise?: DemandedKernelsOptions['optimise']
   /** True to never fall back to `js`: for callers that time or test compiled kernels. */
   readonly compiled?: boolean | undefined
+  /** Machine of the device: a name of ~/.ssh/config, or a command prefix; this one by default. */
+  readonly on?: string | undefined
 }
 
 /** A device with its kernels, and the manifest of their source. */
@@ -65,6 +68,18 @@ export async function prepareNative(
   await ensureNative({ signal, cuda: name !== 'simt' && hasCudaDevice(), onStart: onNotice })
 }
 
+/**
+ * Opens a device of this machine or of the one that the options name, and builds the addon first where it is missing.
+ * @throws errors of `ensureNative`, `openDevice` and `openRemote`
+ */
+export async function openNamed(name: DeviceName | undefined, options: OpenOptions): Promise<Device> {
+  const { on, compiled = false } = options
+  if (on !== undefined) return openRemote(name, { ...options, on })
+  const chosen = name ?? (compiled ? undefined : await jsByDefault(options))
+  await prepareNative(chosen, options)
+  return openDevice(chosen ?? defaultDevice())
+}
+
 /** The project's folder. A model folder is never a project: its other files came with the model. */
 function projectOf({ root, model }: OpenOptions): string {
   if (model === undefined || !existsSync(root) || !existsSync(model)) return root
@@ -81,16 +96,17 @@ export async function openKernels(name: DeviceName | undefined, options: OpenOpt
   const { manifest, hidden } = searched
   if (hidden.length > 0) options.onNotice?.(`the project's own definitions override shipped ones: ${hidden.join(', ')}`)
   const { compiled = false } = options
-  const chosen = name ?? (compiled ? undefined : await jsByDefault(options))
-  if (compiled && chosen !== undefined) compiledDevice(chosen)
-  await prepareNative(chosen, options)
-  const device = openDevice(chosen ?? defaultDevice())
+  if (compiled && name !== undefined) compiledDevice(name)
+  const device = await openNamed(name, options)
   try {
     const untuned = untunedNote(manifest.matmuls, device.info())
     if (untuned !== undefined) options.onNotice?.(untuned)
     const { portable, library } = installation(root)
     if (device.kind === 'js') return { device, library: loweredSource(root, searched), manifest }
-    if (portable) return { device, library: loadKernels(device, library(device.kind), manifest), manifest }
+    if (portable) {
+      await device.sendLibrary?.(library(device.kind))
+      return { device, library: loadKernels(device, library(device.kind), manifest), manifest }
+    }
     return { device, library: demandedKernels(device, searched, { ...options, root }), manifest }
   } catch (error) {
     device.close()

@@ -9,14 +9,12 @@ import type { Graph } from '../../ir/graph.js'
 import { kernelName } from '../../ir/op_name.js'
 import type { Op } from '../../lang/types.js'
 import { demandedKernels } from '../../runtime/demand.js'
-import type { DeviceKind, DeviceName } from '../../runtime/device.js'
-import { openDevice } from '../../runtime/device.js'
+import type { Device, DeviceKind, DeviceName } from '../../runtime/device.js'
 import { parseDevice } from '../../runtime/device_name.js'
-import { jsByDefault } from '../../runtime/js/default.js'
 import { type LoweredByName, loweredSource } from '../../runtime/js/kernels.js'
 import type { KernelSource } from '../../runtime/library.js'
 import type { NativeDevice } from '../../runtime/native.js'
-import { defaultDevice, prepareNative } from '../../runtime/open.js'
+import { openNamed } from '../../runtime/open.js'
 import type { Tuning } from '../../schedule/tuning/tuning.js'
 import { type BuildProgress, findCxx } from '../../toolchain/index.js'
 import type { Subject } from '../conformance.js'
@@ -35,6 +33,8 @@ export interface SetupOptions {
   /** Only graphs under this plan. */
   readonly plan?: string | undefined
   readonly device?: DeviceName | undefined
+  /** Machine of the device: a name of ~/.ssh/config, or a command prefix; this one by default. */
+  readonly on?: string | undefined
   /** True if `js` is no default, for a caller that needs compiled kernels. */
   readonly compiled?: boolean | undefined
   /** Storage types; by default all declared ones. */
@@ -73,21 +73,24 @@ export interface CheckSetup {
  * missing device, addon or compiler
  */
 export async function withSetup<T>(options: SetupOptions, action: (setup: CheckSetup) => Promise<T>): Promise<T> {
-  const { root, signal, onNotice } = options
+  const { signal } = options
   const ended = new AbortController()
   const signals = signal === undefined ? [ended.signal] : [ended.signal, signal]
   // Reading specs is CPU-bound, opening the device mostly waits. Refused specs end the wait.
-  const chosen = options.device ?? (options.compiled === true ? undefined : await jsByDefault(options))
-  const native = prepareNative(chosen, { root, signal: AbortSignal.any(signals), onNotice })
-  native.catch(() => undefined)
+  const opening = openNamed(options.device, { ...options, signal: AbortSignal.any(signals) })
+  opening.catch(() => undefined)
   try {
-    return await setUp({ ...options, device: chosen }, native, action)
+    return await setUp(options, opening, action)
   } finally {
     ended.abort()
+    await opening.then(
+      (device) => device.close(),
+      () => undefined,
+    )
   }
 }
 
-async function setUp<T>(options: SetupOptions, native: Promise<void>, action: (setup: CheckSetup) => Promise<T>): Promise<T> {
+async function setUp<T>(options: SetupOptions, opening: Promise<Device>, action: (setup: CheckSetup) => Promise<T>): Promise<T> {
   const { root, signal, onProgress, dtypes, tuning } = options
   // Querying a compiler's version takes a process.
   if (parseDevice(options.device ?? 'simt').kind === 'simt') findCxx().catch(() => undefined)
@@ -109,27 +112,22 @@ async function setUp<T>(options: SetupOptions, native: Promise<void>, action: (s
   const entries = text.entries.filter(({ op }) => wanted.has(op))
   const kernels = new Map<string, PlannedKernel>([...specs.kernels, ...specs.templates].map((kernel) => [kernel.name, kernel]))
   try {
-    await native
-    const device = openDevice(options.device ?? defaultDevice())
+    const device = await opening
+    // With fewer cases, compiling takes a larger share of the time.
+    const optimise = options.thorough === true ? '-O1' : options.brief === true ? '-O0' : '-Og'
+    const library =
+      device.kind === 'js'
+        ? loweredSource(root, text.searched, loweredOf(specs))
+        : demandedKernels(device, text.searched, { root, signal, onProgress, optimise })
+    const keys = entries.map(({ key }) => key).filter((key) => matching(options.filter, key))
+    const compiling = compileAhead(library, options.ahead === true ? batchesOf(keys) : [])
     try {
-      // With fewer cases, compiling takes a larger share of the time.
-      const optimise = options.thorough === true ? '-O1' : options.brief === true ? '-O0' : '-Og'
-      const library =
-        device.kind === 'js'
-          ? loweredSource(root, text.searched, loweredOf(specs))
-          : demandedKernels(device, text.searched, { root, signal, onProgress, optimise })
-      const keys = entries.map(({ key }) => key).filter((key) => matching(options.filter, key))
-      const compiling = compileAhead(library, options.ahead === true ? batchesOf(keys) : [])
-      try {
-        const bodies = options.bodies ?? (await bodiesOf(options))
-        signal?.throwIfAborted()
-        const subject = { device, library, layouts: runtimeLayouts(specs.layouts), ops: bodies, kernels }
-        return await action({ specs, chosen, text, entries, bodies, subject })
-      } finally {
-        await compiling.end()
-      }
+      const bodies = options.bodies ?? (await bodiesOf(options))
+      signal?.throwIfAborted()
+      const subject = { device, library, layouts: runtimeLayouts(specs.layouts), ops: bodies, kernels }
+      return await action({ specs, chosen, text, entries, bodies, subject })
     } finally {
-      device.close()
+      await compiling.end()
     }
   } finally {
     await text.remove()

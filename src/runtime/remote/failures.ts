@@ -1,0 +1,93 @@
+/** Failures of a remote command, from its exit and from the messages of ssh, the shell, tar and the loader. */
+import { environmentError, type HeddleError } from '../../errors.js'
+
+export interface Ended {
+  readonly on: string
+  /** Program that was started here. */
+  readonly file: string
+  readonly exitCode: number | null
+  /** Name of the signal that ended it, if one did. */
+  readonly signal: string | null
+  readonly stderr: string
+}
+
+/** Last lines of the messages, without control characters. */
+const tail = (stderr: string): string =>
+  stderr
+    .replace(/[^\n\x20-\x7e\u00a0-\uffff]/g, '')
+    .split('\n')
+    .filter((line) => line.trim() !== '')
+    .slice(-4)
+    .join('\n')
+
+const endOf = ({ file, exitCode, signal }: Ended): string =>
+  signal !== null ? `${file} was ended by ${signal}` : `${file} ended with ${exitCode}`
+
+/** The command that reaches the machine does not exist here. */
+export const commandMissing = (on: string, file: string): HeddleError =>
+  environmentError('remote.command', `--on ${on}: ${file} was not found on this machine`, {
+    hint: file === 'ssh' ? 'install an ssh client' : 'correct the command, or give a name of ~/.ssh/config',
+  })
+
+/** Another operating system or processor than the files that would be sent. */
+export const otherPlatform = (on: string, there: string, here: string): HeddleError =>
+  environmentError('remote.platform', `${on} is ${there}; the files that this machine sends run on ${here}`, {
+    hint: `use heddle on a machine with ${there}`,
+  })
+
+export const deviceTaken = (on: string, device: string, holder: string): HeddleError =>
+  environmentError('remote.busy', `${device} on ${on} is in use by ${holder}`, {
+    hint: 'wait for it, or name another device with --device',
+  })
+
+/** Causes that messages of known programs name, most specific first. */
+const causes: readonly (readonly [RegExp, (ended: Ended, match: RegExpExecArray) => HeddleError])[] = [
+  [
+    /Host key verification failed|REMOTE HOST IDENTIFICATION HAS CHANGED/,
+    ({ on, stderr }) =>
+      environmentError('remote.stranger', `ssh does not trust the host key of ${on}:\n${tail(stderr)}`, {
+        hint: `compare the key with the machine's, then accept it: ssh ${on} true`,
+      }),
+  ],
+  [
+    /Permission denied \(|Too many authentication failures/,
+    ({ on, stderr }) =>
+      environmentError('remote.login', `${on} refuses the login:\n${tail(stderr)}`, {
+        hint: `make this work first: ssh ${on} true`,
+      }),
+  ],
+  [
+    /version [`']GLIBC(?:XX)?_([\d.]+)' not found/,
+    ({ on }, [needed]) =>
+      environmentError('remote.glibc', `the C library of ${on} is too old: ${needed}`, {
+        hint: 'take a newer system or a container there; heddle needs glibc 2.31, and the glibc of the Node that is sent',
+      }),
+  ],
+  [
+    /No space left on device|Disk quota exceeded|ENOSPC|EDQUOT/,
+    ({ on }) =>
+      environmentError('remote.disk', `the disk of the cache on ${on} is full`, {
+        hint: 'make room, or set HEDDLE_CACHE there to a folder on another disk',
+      }),
+  ],
+]
+
+/** Error of a command that ended before the agent answered (`remote.start`), or after it (`remote.lost`), or of the cause that it names. */
+export function endedError(ended: Ended, hasAnswered: boolean): HeddleError {
+  for (const [pattern, make] of causes) {
+    const match = pattern.exec(ended.stderr)
+    if (match !== null) return make(ended, match)
+  }
+  const said = tail(ended.stderr)
+  const detail = `${endOf(ended)}${said === '' ? '' : `:\n${said}`}`
+  if (hasAnswered)
+    return environmentError('remote.lost', `the link to ${ended.on} was lost: ${detail}`, {
+      hint: 'run it again: what was sent is still there',
+    })
+  return environmentError('remote.start', `the agent on ${ended.on} did not start: ${detail}`, {
+    hint: 'the command must pass its input to a shell there: docker exec needs -i, for instance',
+  })
+}
+
+/** True if a message of the agent means a full disk. */
+export const isFullDisk = (message: string): boolean => /ENOSPC|EDQUOT/.test(message)

@@ -1,0 +1,91 @@
+/** Opens a device on another machine. Nothing has to be installed there: what is needed is sent once, into the user's cache. */
+import { environmentError, usageError } from '../../errors.js'
+import { ensureNative, findNvcc } from '../../toolchain/index.js'
+import { type Device, wrapDevice } from '../device.js'
+import { type DeviceName, parseDevice } from '../device_name.js'
+import { remoteDevice } from './device.js'
+import { deviceTaken, isFullDisk } from './failures.js'
+import { connect, type Link, type LinkOptions } from './link.js'
+import type { AboutMachine, Opened } from './protocol.js'
+
+export interface RemoteOptions extends LinkOptions {
+  /** A name of ~/.ssh/config, or a command prefix. */
+  readonly on: string
+  /** What the device is for, as others who wait for it read it. */
+  readonly who?: string | undefined
+}
+
+/** Builds what is sent, with the CUDA plugin if there is an nvcc, and connects. */
+async function connected({ on, signal, onNotice }: RemoteOptions, kind: string | undefined): Promise<Link> {
+  if (!process.env.HEDDLE_NATIVE) {
+    const cuda = kind !== 'simt' && (await findNvcc()) !== undefined
+    await ensureNative({ signal, cuda, onStart: onNotice })
+  }
+  return connect(on, { signal, onNotice })
+}
+
+/** Describes a machine and its devices. @throws usage `remote.host`; environment `remote.*` */
+export async function aboutMachine(options: RemoteOptions): Promise<AboutMachine> {
+  const link = await connected(options, undefined)
+  try {
+    return (await link.ask({ op: 'about' })) as AboutMachine
+  } finally {
+    link.close()
+  }
+}
+
+/**
+ * Opens a device on another machine; its process there ends when the device is closed, or the link.
+ * @param name by default the GPU if the machine has one, else its CPU device
+ * @throws usage `remote.host`, `remote.device`, `device.kind`; environment `remote.*`, and errors of opening a device
+ */
+export async function openRemote(name: DeviceName | undefined, options: RemoteOptions): Promise<Device> {
+  const named = name === undefined ? undefined : parseDevice(name)
+  if (named?.kind === 'js')
+    throw usageError('remote.device', 'the device js runs in this process, not on another machine', {
+      hint: 'leave --on out, or name simt or cuda',
+    })
+  const link = await connected(options, named?.kind)
+  try {
+    const { kind, ordinal } = named ?? { kind: await bestDevice(link), ordinal: 0 }
+    if (kind === 'js') throw new Error('internal: js is no device of another machine')
+    const who = options.who ?? 'heddle'
+    const { info, notes } = await openOn(link, { op: 'open', kind, ordinal, who }, name ?? kind)
+    for (const note of notes) options.onNotice?.(`${options.on}: ${note}`)
+    const device = wrapDevice(remoteDevice(link, info))
+    return {
+      kind,
+      ...device,
+      close() {
+        if (!link.isClosed()) options.onNotice?.(`${options.on}: sent ${sizeText(link.sentBytes())}`)
+        device.close()
+      },
+    }
+  } catch (error) {
+    link.close()
+    throw error
+  }
+}
+
+/** `182 kB`: enough to see if parts and tensors were sent again. */
+const sizeText = (bytes: number): string => (bytes < 1e6 ? `${Math.ceil(bytes / 1e3)} kB` : `${(bytes / 1e6).toFixed(1)} MB`)
+
+async function bestDevice(link: Link): Promise<'simt' | 'cuda'> {
+  const { devices } = (await link.ask({ op: 'about' })) as AboutMachine
+  return devices.some((device) => device.kind === 'cuda' && 'info' in device) ? 'cuda' : 'simt'
+}
+
+async function openOn(link: Link, request: Parameters<Link['ask']>[0], device: string): Promise<Opened> {
+  try {
+    return (await link.ask(request)) as Opened
+  } catch (error) {
+    if (!(error instanceof Error)) throw error
+    if ('holder' in error) throw deviceTaken(link.on, device, String(error.holder))
+    if (isFullDisk(error.message)) throw environmentError('remote.disk', `${link.on}: ${error.message}`)
+    if ('code' in error && error.code === 'UNAVAILABLE')
+      throw environmentError('device.unavailable', `${link.on} has no device ${device}: ${error.message}`, {
+        hint: `heddle doctor --on "${link.on}" lists its devices`,
+      })
+    throw error
+  }
+}
