@@ -8,6 +8,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { arch, cpus, hostname, platform, userInfo } from 'node:os'
 import { join } from 'node:path'
+import { createInflateRaw } from 'node:zlib'
 import type { NativeAddon, NativeDevice, NativeDeviceInfo } from '../native.js'
 import { deviceHandler } from './agent_device.js'
 import { holderOf, takeLock } from './agent_lock.js'
@@ -114,9 +115,10 @@ async function open({ kind, ordinal, who }: Extract<Request, { readonly op: 'ope
   const holder = await takeLock(lockOf(info), `${userInfo().username}: ${who}, process ${process.pid} since ${since} UTC`)
   if (holder !== undefined) throw Object.assign(new Error('the device is taken'), { holder })
   const [libraries, tensors] = [join(cache, 'libraries'), join(cache, 'tensors')]
-  handle = deviceHandler(device, { libraries: openStore(libraries), tensors: openStore(tensors) })
+  const stores = { libraries: openStore(libraries), tensors: openStore(tensors) }
+  handle = deviceHandler(device, stores)
   for (const folder of [cache, libraries, tensors]) sweep(folder)
-  return { info, notes: notesOf(info) }
+  return { info, notes: notesOf(info), hasTensors: stores.tensors.hasFiles() }
 }
 
 function answer(request: Request): unknown {
@@ -145,4 +147,5 @@ const read = frameReader((frame) => {
     refuse(id, error)
   }
 })
-process.stdin.on('data', read)
+// A cut stream ends the process as its end does.
+process.stdin.pipe(createInflateRaw().on('data', read).on('error', end))

@@ -1,6 +1,6 @@
 /**
  * Lock of a device on the machine of the agent: an abstract socket, which the kernel removes with the process, so that no file and no stale lock is left.
- * Whoever finds it taken asks its holder who it is. It excludes other agents, of all users who share the machine's network namespace.
+ * A process that finds it taken asks its holder who it is. It excludes other agents, of all users who share the machine's network namespace.
  */
 import { connect, createServer } from 'node:net'
 

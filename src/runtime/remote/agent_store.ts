@@ -24,6 +24,7 @@ function touch(path: string): boolean {
 export interface Store {
   /** Path of a stored file; undefined without it. */
   find(digest: string): string | undefined
+  hasFiles(): boolean
   read(digest: string): Uint8Array | undefined
   /** @throws Error for bytes of another digest; errors of the file system */
   add(digest: string, data: Uint8Array): string
@@ -38,6 +39,7 @@ export function openStore(folder: string): Store {
   }
   return {
     find,
+    hasFiles: () => readdirSync(folder).length > 0,
     read(digest) {
       const path = find(digest)
       return path === undefined ? undefined : readFileSync(path)

@@ -8,7 +8,6 @@ import { readFile } from 'node:fs/promises'
 import type {
   NativeBuffer,
   NativeDevice,
-  NativeDeviceInfo,
   NativeLibrary,
   NativeMatmul,
   NativeProgram,
@@ -16,17 +15,17 @@ import type {
   NativeStep,
 } from '../native.js'
 import type { Link } from './link.js'
-import type { Ran, Request, SentMatmul, SentSlice, SentStep } from './protocol.js'
+import type { Opened, Ran, Request, SentMatmul, SentSlice, SentStep } from './protocol.js'
 
-/** Shortest write whose bytes the other machine stores: shorter ones take less time than a question. */
-const storedBytes = 2 ** 16
+/** Shortest write whose bytes the other machine stores, so that a repeat sends their digest alone. */
+const storedBytes = 2 ** 10
 
 const sha256 = (data: Uint8Array): string => createHash('sha256').update(data).digest('hex')
 
 const refusal = (code: string, message: string): Error => Object.assign(new Error(message), { code })
 
 /** Device of a link that has opened one. Errors have the codes of the addon. */
-export function remoteDevice(link: Link, opened: NativeDeviceInfo): NativeDevice {
+export function remoteDevice(link: Link, { info: opened, hasTensors }: Opened): NativeDevice {
   const numbers = new WeakMap<NativeBuffer, number>()
   const digests = new WeakMap<NativeLibrary, string>()
   const libraries = new Map<string, NativeLibrary>()
@@ -61,7 +60,7 @@ export function remoteDevice(link: Link, opened: NativeDeviceInfo): NativeDevice
       const number = next()
       link.tell({ op: 'allocate', buffer: number, bytes })
       used += bytes
-      const buffer = bufferOf(link, number, bytes, () => {
+      const buffer = bufferOf(link, number, { bytes, hasTensors }, () => {
         used -= bytes
       })
       numbers.set(buffer, number)
@@ -135,7 +134,12 @@ function sentStep(
 /** Bytes that arrive in a frame start at any address; elements need an aligned one. */
 const aligned = (data: unknown): Uint8Array => Uint8Array.from(data as Uint8Array)
 
-function bufferOf(link: Link, buffer: number, bytes: number, onRelease: () => void): NativeBuffer {
+function bufferOf(
+  link: Link,
+  buffer: number,
+  { bytes, hasTensors }: { readonly bytes: number; readonly hasTensors: boolean },
+  onRelease: () => void,
+): NativeBuffer {
   let isReleased = false
   const native: NativeBuffer = {
     bytes,
@@ -147,7 +151,7 @@ function bufferOf(link: Link, buffer: number, bytes: number, onRelease: () => vo
       // The caller may overwrite its bytes as soon as this returns.
       const copied = data.slice()
       const digest = sha256(copied)
-      if ((await link.ask({ op: 'recall', buffer, offset, digest })) === true) return
+      if (hasTensors && (await link.ask({ op: 'recall', buffer, offset, digest })) === true) return
       await link.ask({ op: 'write', buffer, offset, data: copied, digest })
     },
     read: async (offset, length) => aligned(await link.ask({ op: 'read', buffer, offset, bytes: length })),

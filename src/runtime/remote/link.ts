@@ -4,6 +4,7 @@
  */
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { pipeline } from 'node:stream/promises'
+import { constants, createDeflateRaw } from 'node:zlib'
 import type { HeddleError } from '../../errors.js'
 import { remoteCommand } from './command.js'
 import { commandMissing, type Ended, endedError, otherPlatform } from './failures.js'
@@ -166,6 +167,12 @@ interface Waiting {
 
 function linkOf(on: string, command: Command, bytes: Sent): Link {
   const { child, ended } = command
+  // Requests resemble each other, so that a case of a check takes a few dozen bytes.
+  const packed = createDeflateRaw({ level: 1 })
+  packed.on('data', (piece: Buffer) => {
+    bytes.sent += piece.byteLength
+  })
+  packed.pipe(child.stdin)
   const waiting = new Map<number, Waiting>()
   let lost: HeddleError | undefined
   let hasAnswered = false
@@ -203,9 +210,8 @@ function linkOf(on: string, command: Command, bytes: Sent): Link {
   }
   const send = (request: Request): number => {
     last += 1
-    const frame = encodeFrame({ id: last, request })
-    bytes.sent += frame.byteLength
-    child.stdin.write(frame)
+    packed.write(encodeFrame({ id: last, request }))
+    packed.flush(constants.Z_SYNC_FLUSH)
     return last
   }
   return {
@@ -225,7 +231,7 @@ function linkOf(on: string, command: Command, bytes: Sent): Link {
     },
     close() {
       isClosed = true
-      child.stdin.end()
+      packed.end()
       hold(false)
     },
   }

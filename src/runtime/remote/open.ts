@@ -11,7 +11,7 @@ import type { AboutMachine, Opened } from './protocol.js'
 export interface RemoteOptions extends LinkOptions {
   /** A name of ~/.ssh/config, or a command prefix. */
   readonly on: string
-  /** What the device is for, as others who wait for it read it. */
+  /** Purpose of the device, as others who wait for it read it. */
   readonly who?: string | undefined
 }
 
@@ -50,9 +50,9 @@ export async function openRemote(name: DeviceName | undefined, options: RemoteOp
     const { kind, ordinal } = named ?? { kind: await bestDevice(link), ordinal: 0 }
     if (kind === 'js') throw new Error('internal: js is no device of another machine')
     const who = options.who ?? 'heddle'
-    const { info, notes } = await openOn(link, { op: 'open', kind, ordinal, who }, name ?? kind)
-    for (const note of notes) options.onNotice?.(`${options.on}: ${note}`)
-    const device = wrapDevice(remoteDevice(link, info))
+    const opened = await openOn(link, { op: 'open', kind, ordinal, who }, name ?? kind)
+    for (const note of opened.notes) options.onNotice?.(`${options.on}: ${note}`)
+    const device = wrapDevice(remoteDevice(link, opened))
     return {
       kind,
       ...device,

@@ -90,4 +90,6 @@ export type AboutDevice =
 export interface Opened {
   readonly info: NativeDeviceInfo
   readonly notes: readonly string[]
+  /** True if tensors of earlier links are stored. */
+  readonly hasTensors: boolean
 }
