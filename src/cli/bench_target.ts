@@ -63,7 +63,7 @@ export async function runBenchTarget(name: string, options: BenchTargetOptions, 
   const { dtype, repeats } = options
   expectSamples(options)
   const save = options.save === undefined ? undefined : await baselineFile(resolve(root, options.save))
-  const opened = await openKernels(options.device, { ...openOptions(context), compiled: true, on: options.on })
+  const opened = await openKernels(options.device, { ...openOptions(context, { on: options.on, who: 'bench' }), compiled: true })
   const { device, manifest } = opened
   try {
     const path = await searchPath(root, options.specs)

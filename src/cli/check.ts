@@ -1,5 +1,6 @@
 /** `heddle check`: checks the project's own ops, graphs, plans and programs against their bodies on a device. Compiles only those. */
 import { Command, Option } from '@commander-js/extra-typings'
+import { shellWord } from '../runtime/remote/command.js'
 import { type CheckGroup, type CheckReport, checkProject } from '../verify/check/check.js'
 import type { GpuSources } from '../verify/check/gpu_sources.js'
 import { type CheckedOptions, checkSetup } from './check_setup.js'
@@ -32,7 +33,7 @@ function reproOf(
   if (op === undefined || failure === undefined || unrun === true || device === 'js') return []
   const words = ['npx heddle repro', op, `--case "${failure.name}"`]
   if (device !== undefined) words.push(`--device ${device}`)
-  if (on !== undefined) words.push(`--on "${on}"`)
+  if (on !== undefined) words.push(`--on ${shellWord(on)}`)
   if (generated === true) words.push('--generated')
   if (specs !== 'specs') words.push(`--specs ${specs}`)
   return [`  reproduce it in a folder: ${words.join(' ')}`]
@@ -61,7 +62,7 @@ export async function check(names: readonly string[], options: CheckVerbOptions,
   const filter = pattern(options.filter, 'check.filter')
   const { plan, thorough, brief } = options
   const report = await checkProject({
-    ...(await checkSetup(options, context)),
+    ...(await checkSetup(options, context, 'check')),
     names,
     plan,
     filter,

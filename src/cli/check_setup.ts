@@ -19,10 +19,11 @@ export interface CheckedOptions {
 export async function checkSetup(
   { device, on, dtype, generated, specs }: CheckedOptions,
   context: CliContext,
+  who: string,
 ): Promise<SetupOptions> {
   const { root, signal } = context
   const { onNotice, onProgress } = openOptions(context)
   const tuning = await readTuning({ root, specs, file: undefined })
   const dtypes = dtype === undefined ? undefined : [dtype]
-  return { root, device, on, dtypes, generated, specs, tuning, signal, onNotice, onProgress }
+  return { root, device, on, who, dtypes, generated, specs, tuning, signal, onNotice, onProgress }
 }

@@ -27,8 +27,15 @@ export const onOption = () =>
     'use a device of another machine: a name of ~/.ssh/config, or a command prefix such as "docker exec -i box"',
   )
 
+/** Machine of a device, and the verb that uses it, which others who wait for the device read. */
+export interface Machine {
+  readonly on?: string | undefined
+  readonly who: string
+}
+
 /** Opening options that report compilation on stderr. */
-export const openOptions = (context: CliContext): OpenOptions => ({
+export const openOptions = (context: CliContext, machine?: Machine): OpenOptions => ({
+  ...machine,
   root: context.root,
   signal: context.signal,
   onNotice: (text) => context.log(`${text}\n`),

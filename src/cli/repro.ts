@@ -5,7 +5,7 @@ import { type ReproResult, writeRepro } from '../export/repro.js'
 import { installation } from '../toolchain/index.js'
 import { type CheckedOptions, checkSetup } from './check_setup.js'
 import { type CliContext, json } from './context.js'
-import { compiledDeviceOption, dtypes } from './pipeline.js'
+import { compiledDeviceOption, dtypes, onOption } from './pipeline.js'
 import { version } from './version.js'
 
 export interface ReproVerbOptions extends CheckedOptions {
@@ -18,7 +18,7 @@ export async function repro(kernel: string, options: ReproVerbOptions, context: 
   if (installation(context.root).portable)
     throw environmentError('portable.repro', 'the portable bundle has no specs to compile', { hint: 'use the npm package' })
   const { case: test, out } = options
-  return writeRepro({ ...(await checkSetup(options, context)), kernel, test, out, version })
+  return writeRepro({ ...(await checkSetup(options, context, 'repro')), kernel, test, out, version })
 }
 
 const describe = ({ out, folder, name, passed, detail, commands }: ReproResult): string =>
@@ -41,6 +41,7 @@ export const reproCommand = (context: () => CliContext) =>
     )
     .addOption(new Option('--dtype <dtype>', 'storage type; default: the first of f32, f16 and bf16 that it has').choices(dtypes))
     .addOption(compiledDeviceOption())
+    .addOption(onOption())
     .option('--out <dir>', 'the folder to write, or a .tar.gz file; default: repro- and the key')
     .option('--generated', 'use the source in generated/ as it is, even if edited by hand')
     .option('--specs <dir>', 'folder of the spec modules', 'specs')

@@ -40,6 +40,8 @@ export interface OpenOptions {
   readonly compiled?: boolean | undefined
   /** Machine of the device: a name of ~/.ssh/config, or a command prefix; this one by default. */
   readonly on?: string | undefined
+  /** Purpose of a device of another machine, as others who wait for it read it: `check`. */
+  readonly who?: string | undefined
 }
 
 /** A device with its kernels, and the manifest of their source. */
@@ -68,17 +70,48 @@ export async function prepareNative(
   await ensureNative({ signal, cuda: name !== 'simt' && hasCudaDevice(), onStart: onNotice })
 }
 
+/** A device that gets ready while other work is done. */
+export interface ReadyingDevice {
+  /** Opens the device of this machine, or waits for the one of another machine. */
+  open(): Promise<Device>
+  /** Closes the device, if it was opened. */
+  end(): Promise<void>
+}
+
+/**
+ * Begins to get a device ready: builds the addon where it is missing, or connects to the machine that the options name. Errors are thrown by `open`:
+ * those of `ensureNative`, `openDevice` and `openRemote`.
+ */
+export async function readyNamed(name: DeviceName | undefined, options: OpenOptions): Promise<ReadyingDevice> {
+  const { on, compiled = false } = options
+  const chosen = on === undefined ? (name ?? (compiled ? undefined : await jsByDefault(options))) : name
+  const ready = on === undefined ? prepareNative(chosen, options).then(() => undefined) : openRemote(chosen, { ...options, on })
+  let opened: Device | undefined
+  // The device of another machine is open even if nobody asks for it.
+  const connected = ready.then(
+    (device) => {
+      opened = device
+    },
+    () => undefined,
+  )
+  return {
+    async open() {
+      opened = (await ready) ?? openDevice(chosen ?? defaultDevice())
+      return opened
+    },
+    async end() {
+      if (on !== undefined) await connected
+      opened?.close()
+    },
+  }
+}
+
 /**
  * Opens a device of this machine or of the one that the options name, and builds the addon first where it is missing.
  * @throws errors of `ensureNative`, `openDevice` and `openRemote`
  */
-export async function openNamed(name: DeviceName | undefined, options: OpenOptions): Promise<Device> {
-  const { on, compiled = false } = options
-  if (on !== undefined) return openRemote(name, { ...options, on })
-  const chosen = name ?? (compiled ? undefined : await jsByDefault(options))
-  await prepareNative(chosen, options)
-  return openDevice(chosen ?? defaultDevice())
-}
+export const openNamed = async (name: DeviceName | undefined, options: OpenOptions): Promise<Device> =>
+  (await readyNamed(name, options)).open()
 
 /** The project's folder. A model folder is never a project: its other files came with the model. */
 function projectOf({ root, model }: OpenOptions): string {

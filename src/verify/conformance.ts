@@ -12,6 +12,7 @@ import type { Layouts } from '../runtime/layouts.js'
 import type { KernelSource } from '../runtime/library.js'
 import type { NativeDevice } from '../runtime/native.js'
 import { roundTo } from '../runtime/numbers.js'
+import { isOfLink } from '../runtime/remote/failures.js'
 import { findTrespass, initialBlock, load, type Placed, place } from './block.js'
 import { drawnSize, inputsOf, type KernelCase } from './cases.js'
 import { type Comparison, compare, nearer } from './compare.js'
@@ -151,27 +152,39 @@ function prepared(subject: Subject, given: KernelCase): PreparedCase {
 export const runCase = async (subject: Subject, given: KernelCase, onBlock?: (block: Uint8Array) => void): Promise<CheckResult> =>
   runPrepared(subject, prepareCase(subject, given), onBlock)
 
-/** Runs cases in sequence. The next case is prepared while the device runs, which takes as long. */
+/** Cases that are sent together to a device of another machine: an answer takes as long as the link, whatever the kernel takes. */
+const togetherElsewhere = 16
+
+/** Runs cases in sequence. The next ones are prepared while the device runs, which takes as long. */
 export async function runCases(
   subject: Subject,
   cases: Iterable<KernelCase>,
   signal: AbortSignal | undefined,
 ): Promise<CheckResult[]> {
   const results: CheckResult[] = []
-  let running: Promise<CheckResult> | undefined
+  let running: readonly Promise<CheckResult>[] = []
+  let next: PreparedCase[] = []
+  const together = subject.device.sendLibrary === undefined ? 1 : togetherElsewhere
+  const startNext = async (): Promise<void> => {
+    results.push(...(await Promise.all(running)))
+    running = next.map((prepared) => runPrepared(subject, prepared))
+    next = []
+    // An error is thrown where the runs are awaited.
+    for (const run of running) run.catch(() => undefined)
+    // Lets the runs start.
+    await setImmediate()
+  }
   try {
     for (const test of cases) {
       signal?.throwIfAborted()
-      const next = prepareCase(subject, test)
-      if (running !== undefined) results.push(await running)
-      running = runPrepared(subject, next)
-      // Lets the run start.
-      await setImmediate()
+      next.push(prepareCase(subject, test))
+      if (next.length === together) await startNext()
     }
-    return running === undefined ? results : [...results, await running]
+    await startNext()
+    return [...results, ...(await Promise.all(running))]
   } finally {
     // The caller may close the device, so all work on it must have finished.
-    await Promise.allSettled([running])
+    await Promise.allSettled(running)
   }
 }
 
@@ -190,6 +203,7 @@ async function runPrepared(
     after = await runOnDevice(subject, test, placed, before)
     unwritten = await findUnwritten(subject, prepared, outputs)
   } catch (error) {
+    if (isOfLink(error)) throw error
     return failed(error instanceof Error ? error.message : String(error))
   }
   onBlock?.(after)

@@ -8,13 +8,14 @@ import { existsSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { arch, cpus, hostname, platform, userInfo } from 'node:os'
 import { join } from 'node:path'
-import { createInflateRaw } from 'node:zlib'
+import { constants, createBrotliCompress, createBrotliDecompress } from 'node:zlib'
 import type { NativeAddon, NativeDevice, NativeDeviceInfo } from '../native.js'
 import { deviceHandler } from './agent_device.js'
 import { holderOf, takeLock } from './agent_lock.js'
-import { openStore, sweep } from './agent_store.js'
+import { requestQueue } from './agent_queue.js'
+import { openStore, type Store, sweep } from './agent_store.js'
 import { encodeFrame, frameReader } from './frames.js'
-import type { AboutDevice, AboutMachine, Opened, Reply, Request } from './protocol.js'
+import { type AboutDevice, type AboutMachine, compression, type Opened, type Reply, type Request } from './protocol.js'
 
 const [cache = '', native = ''] = process.argv.slice(2)
 
@@ -107,6 +108,7 @@ function notesOf({ kind, id }: NativeDeviceInfo): string[] {
 }
 
 let handle: ReturnType<typeof deviceHandler> | undefined
+let store: Store | undefined
 
 async function open({ kind, ordinal, who }: Extract<Request, { readonly op: 'open' }>): Promise<Opened> {
   const device = openNative(kind, ordinal)
@@ -114,38 +116,45 @@ async function open({ kind, ordinal, who }: Extract<Request, { readonly op: 'ope
   const since = new Date().toISOString().slice(0, 19).replace('T', ' ')
   const holder = await takeLock(lockOf(info), `${userInfo().username}: ${who}, process ${process.pid} since ${since} UTC`)
   if (holder !== undefined) throw Object.assign(new Error('the device is taken'), { holder })
-  const [libraries, tensors] = [join(cache, 'libraries'), join(cache, 'tensors')]
-  const stores = { libraries: openStore(libraries), tensors: openStore(tensors) }
-  handle = deviceHandler(device, stores)
-  for (const folder of [cache, libraries, tensors]) sweep(folder)
-  return { info, notes: notesOf(info), hasTensors: stores.tensors.hasFiles() }
+  const folder = join(cache, 'sent')
+  store = openStore(folder)
+  handle = deviceHandler(device, store)
+  for (const each of [cache, folder]) sweep(each)
+  return { info, notes: notesOf(info), hasStored: store.hasFiles() }
 }
 
-function answer(request: Request): unknown {
-  if (request.op === 'about') return about()
-  if (request.op === 'open') return open(request)
-  if (handle === undefined) throw new Error('no device is open')
-  return handle(request)
-}
+const packed = createBrotliCompress(compression)
+packed.pipe(process.stdout)
 
-const send = (reply: Reply): void => void process.stdout.write(encodeFrame(reply))
+function send(reply: Reply): void {
+  packed.write(encodeFrame(reply))
+  packed.flush(constants.BROTLI_OPERATION_FLUSH)
+}
 
 function refuse(id: number, error: unknown): void {
   const { message, code, holder } = error as { message?: string; code?: string; holder?: string }
   send({ id, error: { message: message ?? String(error), ...(code && { code }), ...(holder && { holder }) } })
 }
 
-const read = frameReader((frame) => {
-  const { id, request } = frame as { readonly id: number; readonly request: Request }
-  try {
-    const result = answer(request)
-    Promise.resolve(result).then(
-      (value) => send({ id, value }),
-      (error: unknown) => refuse(id, error),
-    )
-  } catch (error) {
-    refuse(id, error)
-  }
+const receive = requestQueue({
+  store: () => store,
+  ask: (id, needs) => send({ id, needs }),
+  handle({ id, request }, given) {
+    const answer = async (): Promise<unknown> => {
+      if (request.op === 'about') return about()
+      if (request.op === 'open') return open(request)
+      if (handle === undefined || request.op === 'give') throw new Error('no device is open')
+      return handle(request, given)
+    }
+    // A reply may be longer than a frame.
+    answer()
+      .then((value) => send({ id, value }))
+      .catch((error: unknown) => refuse(id, error))
+  },
 })
-// A cut stream ends the process as its end does.
-process.stdin.pipe(createInflateRaw().on('data', read).on('error', end))
+// A cut or damaged stream ends the process as its end does.
+const unpacked = createBrotliDecompress().on(
+  'data',
+  frameReader((frame) => receive(frame as Parameters<typeof receive>[0])),
+)
+process.stdin.pipe(unpacked.on('error', end))

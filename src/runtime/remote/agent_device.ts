@@ -11,8 +11,17 @@ import type {
   NativeSlice,
   NativeStep,
 } from '../native.js'
-import { digestOf, type Store } from './agent_store.js'
-import type { Ran, Request, SentMatmul, SentSlice, SentStep } from './protocol.js'
+import type { Store } from './agent_store.js'
+import {
+  changesOf,
+  type Ran,
+  type Request,
+  type SentData,
+  type SentMatmul,
+  type SentOutput,
+  type SentSlice,
+  type SentStep,
+} from './protocol.js'
 
 /** Values by number, or the error that made one. */
 function numbered<T>(what: string) {
@@ -39,10 +48,41 @@ function numbered<T>(what: string) {
   }
 }
 
-type DeviceRequest = Exclude<Request, { readonly op: 'about' | 'open' }>
+export type DeviceRequest = Exclude<Request, { readonly op: 'about' | 'open' | 'give' }>
+type Run = Extract<Request, { readonly op: 'run' }>
 
-/** Handler of requests to a device. */
-export function deviceHandler(device: NativeDevice, files: { readonly libraries: Store; readonly tensors: Store }) {
+/** Bytes by digest. */
+export type Given = ReadonlyMap<string, Uint8Array>
+
+/** Digests of bytes that a request needs. */
+export function neededBy(request: DeviceRequest): readonly string[] {
+  const digests = (data: SentData): string[] => (typeof data === 'string' ? [data] : [])
+  if (request.op === 'library') return [request.digest]
+  if (request.op === 'write') return digests(request.data)
+  return request.op === 'run' ? request.inputs.flatMap(({ data }) => digests(data)) : []
+}
+
+/** @throws Error for a digest whose bytes did not come */
+function bytesOf(data: SentData, given: Given): Uint8Array {
+  const found = typeof data === 'string' ? given.get(data) : data
+  if (found === undefined) throw new Error(`bytes that a request names as ${data} were not sent`)
+  return found
+}
+
+/** Outputs of a run, with changes alone of those that were inputs. */
+function sentOutputs({ inputs, outputs }: Run, results: readonly Uint8Array[], given: Given): readonly SentOutput[] {
+  return results.map((data, i) => {
+    const slice = outputs[i]
+    const input = inputs.find(
+      ({ to }) =>
+        to.buffer === slice?.buffer && to.offset === slice.offset && to.bytes === slice.bytes && to.bytes === data.length,
+    )
+    return input === undefined ? data : { changes: changesOf(bytesOf(input.data, given), data) }
+  })
+}
+
+/** Handler of requests to a device, with the bytes that they name. */
+export function deviceHandler(device: NativeDevice, stored: Store) {
   const buffers = numbered<NativeBuffer>('buffer')
   const programs = numbered<NativeProgram>('program')
   const libraries = new Map<string, NativeLibrary>()
@@ -62,25 +102,12 @@ export function deviceHandler(device: NativeDevice, files: { readonly libraries:
     if (library === undefined) throw Object.assign(new Error(`the library ${sent.library} was not sent`), { code: 'INVALID' })
     return { ...sent, library, buffers: sent.buffers.map(slice) }
   }
-  const library = (digest: string, data: Uint8Array | undefined): NativeLibrary['kernels'] | false => {
+  const library = (digest: string, given: Given): NativeLibrary['kernels'] => {
     const known = libraries.get(digest)
     if (known !== undefined) return known.kernels
-    const path = files.libraries.find(digest) ?? (data === undefined ? undefined : files.libraries.add(digest, data))
-    if (path === undefined) return false
-    const opened = device.loadLibrary(path)
+    const opened = device.loadLibrary(stored.add(digest, bytesOf(digest, given)))
     libraries.set(digest, opened)
     return opened.kernels
-  }
-  const write = (buffer: number, offset: number, data: Uint8Array, digest: string | undefined): Promise<void> => {
-    const target = buffers.get(buffer)
-    if (digest !== undefined) files.tensors.add(digest, data)
-    return target.write(offset, data)
-  }
-  const recall = async (buffer: number, offset: number, digest: string): Promise<boolean> => {
-    const data = files.tensors.read(digest)
-    if (data === undefined || digestOf(data) !== digest) return false
-    await buffers.get(buffer).write(offset, data)
-    return true
   }
   /** Adds the program's state to the result of a run. */
   const ran = async <T>(id: number, run: (program: NativeProgram) => Promise<T>): Promise<Ran<T>> => {
@@ -89,18 +116,19 @@ export function deviceHandler(device: NativeDevice, files: { readonly libraries:
     const { captured, begun, begunAhead } = program
     return { value, captured, begun, begunAhead }
   }
-  const inputs = (request: Extract<Request, { readonly op: 'run' }>) =>
-    request.inputs.map(({ to, data }) => ({ to: slice(to), data }))
-  return (request: DeviceRequest): unknown => {
+  const run = (request: Run, given: Given) =>
+    ran(request.program, async (program) => {
+      const inputs = request.inputs.map(({ to, data }) => ({ to: slice(to), data: bytesOf(data, given) }))
+      return sentOutputs(request, await program.run(inputs, request.outputs.map(slice), request.repeats), given)
+    })
+  return (request: DeviceRequest, given: Given): unknown => {
     switch (request.op) {
       case 'library':
-        return library(request.digest, request.data)
+        return library(request.digest, given)
       case 'allocate':
         return buffers.make(request.buffer, () => device.allocate(request.bytes))
       case 'write':
-        return write(request.buffer, request.offset, request.data, request.digest)
-      case 'recall':
-        return recall(request.buffer, request.offset, request.digest)
+        return buffers.get(request.buffer).write(request.offset, bytesOf(request.data, given))
       case 'read':
         return buffers.get(request.buffer).read(request.offset, request.bytes)
       case 'release':
@@ -108,7 +136,7 @@ export function deviceHandler(device: NativeDevice, files: { readonly libraries:
       case 'program':
         return programs.make(request.program, () => device.program(request.steps.map(step)))
       case 'run':
-        return ran(request.program, (each) => each.run(inputs(request), request.outputs.map(slice), request.repeats))
+        return run(request, given)
       case 'runAhead':
         return ran(request.program, (each) => each.runAhead(request.outputs.map(slice)))
       case 'capture':

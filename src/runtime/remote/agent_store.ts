@@ -1,15 +1,14 @@
 /**
- * Files of the agent by digest, in the remote user's cache: kernel libraries, and tensors that were sent before. The least recently used tensors
+ * Files of the agent by digest, in the remote user's cache: kernel libraries, and tensors that were sent before. The least recently used
  * go when they take more than a limit; everything unused for a month goes.
  */
-import { createHash, randomBytes } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { digestOf } from './protocol.js'
 
 const limitBytes = 4 * 2 ** 30
 const unusedMs = 30 * 24 * 3600 * 1000
-
-export const digestOf = (data: Uint8Array): string => createHash('sha256').update(data).digest('hex')
 
 function touch(path: string): boolean {
   try {
@@ -22,39 +21,39 @@ function touch(path: string): boolean {
 }
 
 export interface Store {
-  /** Path of a stored file; undefined without it. */
-  find(digest: string): string | undefined
   hasFiles(): boolean
+  /** Bytes of a digest; undefined if they are not stored, or damaged. */
   read(digest: string): Uint8Array | undefined
-  /** @throws Error for bytes of another digest; errors of the file system */
+  /** Stores bytes. @returns their path. @throws errors of the file system */
   add(digest: string, data: Uint8Array): string
 }
 
+/** @throws errors of the file system */
 export function openStore(folder: string): Store {
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   touch(folder)
-  const find = (digest: string): string | undefined => {
-    const path = join(folder, digest)
-    return /^[0-9a-f]{64}$/.test(digest) && touch(path) ? path : undefined
-  }
   return {
-    find,
     hasFiles: () => readdirSync(folder).length > 0,
     read(digest) {
-      const path = find(digest)
-      return path === undefined ? undefined : readFileSync(path)
+      const path = join(folder, digest)
+      if (!/^[\w-]{32}$/.test(digest) || !touch(path)) return undefined
+      const data = readFileSync(path)
+      if (digestOf(data) === digest) return data
+      rmSync(path, { force: true })
+      return undefined
     },
     add(digest, data) {
-      if (digestOf(data) !== digest) throw new Error(`bytes that were sent as ${digest} have another digest`)
+      const path = join(folder, digest)
+      if (statSync(path, { throwIfNoEntry: false }) !== undefined) return path
       const temporary = join(folder, `.${randomBytes(8).toString('hex')}`)
       try {
         writeFileSync(temporary, data, { mode: 0o600 })
-        renameSync(temporary, join(folder, digest))
+        renameSync(temporary, path)
       } catch (error) {
         rmSync(temporary, { force: true })
         throw error
       }
-      return join(folder, digest)
+      return path
     },
   }
 }
@@ -64,7 +63,8 @@ export function sweep(folder: string, limit = limitBytes, now = Date.now()): voi
   const entries = readdirSync(folder).flatMap((name) => {
     const path = join(folder, name)
     const found = statSync(path, { throwIfNoEntry: false })
-    return found === undefined ? [] : [{ path, bytes: found.isFile() ? found.size : 0, used: found.mtimeMs }]
+    // A small file takes a block of the disk.
+    return found === undefined ? [] : [{ path, bytes: found.isFile() ? found.blocks * 512 : 0, used: found.mtimeMs }]
   })
   let held = 0
   for (const { path, bytes, used } of entries.sort((a, b) => b.used - a.used)) {

@@ -24,8 +24,11 @@ function wordsOf(text: string): string[] {
 /** True if the argument is a command prefix and not a name for ssh. */
 const isPrefix = (on: string): boolean => /[\s/]/.test(on)
 
-/** One word for a shell. */
+/** One word for a shell: in quotes. */
 const quoted = (word: string): string => `'${word.replaceAll("'", "'\\''")}'`
+
+/** One word for a command line that is printed: in quotes where it needs them. */
+export const shellWord = (word: string): string => (/^[\w.@:%+/=-]+$/.test(word) ? word : quoted(word))
 
 /**
  * Command that runs a script by `sh` on the machine `on`.

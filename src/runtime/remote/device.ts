@@ -1,48 +1,50 @@
 /**
  * A device on another machine as a device of this one. Buffers and programs get their numbers here, so that making them does not wait for the
- * link: their failure shows in the first call that waits. Long tensors are sent once, and found by digest later.
+ * link: their failure shows in the first call that waits. Tensors, inputs and libraries are sent once, and named by digest later.
  */
-import { createHash } from 'node:crypto'
-import { readFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
-import type {
-  NativeBuffer,
-  NativeDevice,
-  NativeLibrary,
-  NativeMatmul,
-  NativeProgram,
-  NativeSlice,
-  NativeStep,
-} from '../native.js'
-import type { Link } from './link.js'
-import type { Opened, Ran, Request, SentMatmul, SentSlice, SentStep } from './protocol.js'
+import type { NativeBuffer, NativeDevice, NativeLibrary, NativeMatmul, NativeSlice, NativeStep } from '../native.js'
+import { aligned, type BlobSender, blobSender, refusal } from './blobs.js'
+import type { Blobs, Link } from './link.js'
+import { programOf } from './program.js'
+import { digestOf, type Opened, type Request, type SentMatmul, type SentSlice, type SentStep } from './protocol.js'
 
-/** Shortest write whose bytes the other machine stores, so that a repeat sends their digest alone. */
-const storedBytes = 2 ** 10
-
-const sha256 = (data: Uint8Array): string => createHash('sha256').update(data).digest('hex')
-
-const refusal = (code: string, message: string): Error => Object.assign(new Error(message), { code })
+/** Numbers of one kind. A released one is used again: small numbers that repeat compress well. */
+function numbers() {
+  const free: number[] = []
+  let last = 0
+  return {
+    take(): number {
+      const number = free.pop()
+      if (number === undefined) last += 1
+      return number ?? last
+    },
+    give: (number: number): void => void free.push(number),
+  }
+}
 
 /** Device of a link that has opened one. Errors have the codes of the addon. */
-export function remoteDevice(link: Link, { info: opened, hasTensors }: Opened): NativeDevice {
-  const numbers = new WeakMap<NativeBuffer, number>()
+export function remoteDevice(link: Link, opened: Opened): NativeDevice {
+  const { info } = opened
+  const sentBuffers = new WeakMap<NativeBuffer, number | 'released'>()
   const digests = new WeakMap<NativeLibrary, string>()
   const libraries = new Map<string, NativeLibrary>()
   const loaded = new Map<string, NativeLibrary>()
-  let [isOpen, last, used] = [true, 0, 0]
-  const next = (): number => (last += 1)
+  const [buffers, programs] = [numbers(), numbers()]
+  const blobs = blobSender(link, opened)
+  let [isOpen, used] = [true, 0]
   const expectOpen = (): void => {
     if (!isOpen) throw refusal('CLOSED', `the device on ${link.on} was closed`)
   }
   const sent = ({ buffer, offset, bytes }: NativeSlice): SentSlice => {
-    const number = numbers.get(buffer)
+    const number = sentBuffers.get(buffer)
     if (number === undefined) throw refusal('INVALID', 'a buffer belongs to another device')
+    if (number === 'released') throw refusal('CLOSED', 'the buffer was released')
     if (!isRange(buffer, offset, bytes))
       throw refusal('INVALID', `bytes ${offset} to ${offset + bytes}: expected a range of ${buffer.bytes} bytes`)
     return { buffer: number, offset, bytes }
   }
-  const digestOf = (library: NativeLibrary): string => {
+  const libraryOf = (library: NativeLibrary): string => {
     const digest = digests.get(library)
     if (digest === undefined) throw refusal('INVALID', 'a library belongs to another device')
     return digest
@@ -50,48 +52,47 @@ export function remoteDevice(link: Link, { info: opened, hasTensors }: Opened): 
   return {
     info: () => {
       expectOpen()
-      return { ...opened, memoryFreeBytes: Math.max(opened.memoryFreeBytes - used, 0) }
+      return { ...info, memoryFreeBytes: Math.max(info.memoryFreeBytes - used, 0) }
     },
     allocate(bytes) {
       expectOpen()
       if (!Number.isSafeInteger(bytes) || bytes < 0) throw refusal('INVALID', `expected a number of bytes, got ${bytes}`)
-      if (bytes > opened.memoryBytes)
-        throw refusal('MEMORY', `${bytes} bytes were requested, the device has ${opened.memoryBytes}`)
-      const number = next()
+      if (bytes > info.memoryBytes) throw refusal('MEMORY', `${bytes} bytes were requested, the device has ${info.memoryBytes}`)
+      const number = buffers.take()
       link.tell({ op: 'allocate', buffer: number, bytes })
       used += bytes
-      const buffer = bufferOf(link, number, { bytes, hasTensors }, () => {
+      const buffer = bufferOf(link, number, bytes, blobs, () => {
         used -= bytes
+        sentBuffers.set(buffer, 'released')
+        link.tell({ op: 'release', buffer: number })
+        buffers.give(number)
       })
-      numbers.set(buffer, number)
+      sentBuffers.set(buffer, number)
       return buffer
     },
     async sendLibrary(path) {
       const data = await readFile(path)
-      const digest = sha256(data)
-      if (!libraries.has(digest)) {
-        const known = await link.ask({ op: 'library', digest })
-        const kernels = (known === false ? await link.ask({ op: 'library', digest, data }) : known) as NativeLibrary['kernels']
-        const library: NativeLibrary = { target: opened.kind, kernels }
-        digests.set(library, digest)
-        libraries.set(digest, library)
+      const digest = digestOf(data)
+      const library = libraries.get(digest) ?? {
+        target: info.kind,
+        kernels: (await link.ask({ op: 'library', digest }, new Map([[digest, data]]))) as NativeLibrary['kernels'],
       }
-      const library = libraries.get(digest)
-      if (library !== undefined) loaded.set(path, library)
+      digests.set(library, digest)
+      libraries.set(digest, library)
+      loaded.set(path, library)
     },
     loadLibrary(path) {
       expectOpen()
       const library = loaded.get(path)
-      if (library !== undefined) return library
-      // The file's own error, if it has one.
-      readFileSync(path)
-      throw refusal('INVALID', `${path} was not sent to ${link.on}`)
+      if (library === undefined) throw refusal('UNAVAILABLE', `${path} was not sent to ${link.on}`)
+      return library
     },
     program(steps) {
       expectOpen()
-      const program = next()
-      link.tell({ op: 'program', program, steps: steps.map((step) => sentStep(step, sent, digestOf)) })
-      return programOf(link, program, steps.length, sent)
+      const sentSteps = steps.map((step) => sentStep(step, sent, libraryOf))
+      const program = programs.take()
+      link.tell({ op: 'program', program, steps: sentSteps })
+      return programOf(link, program, steps.length, { sent, blobs, onRelease: () => programs.give(program) })
     },
     algorithms: async (matmul, most) =>
       (await link.ask({ op: 'algorithms', matmul: sentMatmul(matmul, sent), most })) as Awaited<
@@ -117,11 +118,11 @@ function sentMatmul({ a, b, out, epilogue, ...rest }: NativeMatmul, sent: (slice
 function sentStep(
   step: NativeStep,
   sent: (slice: NativeSlice) => SentSlice,
-  digestOf: (library: NativeLibrary) => string,
+  libraryOf: (library: NativeLibrary) => string,
 ): SentStep {
   switch (step.kind) {
     case 'kernel':
-      return { ...step, library: digestOf(step.library), buffers: step.buffers.map(sent) }
+      return { ...step, library: libraryOf(step.library), buffers: step.buffers.map(sent) }
     case 'matmul':
       return sentMatmul(step, sent)
     case 'fill':
@@ -131,77 +132,21 @@ function sentStep(
   }
 }
 
-/** Bytes that arrive in a frame start at any address; elements need an aligned one. */
-const aligned = (data: unknown): Uint8Array => Uint8Array.from(data as Uint8Array)
-
-function bufferOf(
-  link: Link,
-  buffer: number,
-  { bytes, hasTensors }: { readonly bytes: number; readonly hasTensors: boolean },
-  onRelease: () => void,
-): NativeBuffer {
+function bufferOf(link: Link, buffer: number, bytes: number, blobs: BlobSender, onRelease: () => void): NativeBuffer {
   let isReleased = false
-  const native: NativeBuffer = {
+  const ask = (request: Request, named?: Blobs): Promise<unknown> =>
+    isReleased ? Promise.reject(refusal('CLOSED', 'the buffer was released')) : link.ask(request, named)
+  return {
     bytes,
     async write(offset, data) {
-      if (data.byteLength < storedBytes) {
-        await link.ask({ op: 'write', buffer, offset, data })
-        return
-      }
-      // The caller may overwrite its bytes as soon as this returns.
-      const copied = data.slice()
-      const digest = sha256(copied)
-      if (hasTensors && (await link.ask({ op: 'recall', buffer, offset, digest })) === true) return
-      await link.ask({ op: 'write', buffer, offset, data: copied, digest })
+      const named = new Map<string, Uint8Array>()
+      await ask({ op: 'write', buffer, offset, data: blobs(data, named) }, named)
     },
-    read: async (offset, length) => aligned(await link.ask({ op: 'read', buffer, offset, bytes: length })),
+    read: async (offset, length) => aligned(await ask({ op: 'read', buffer, offset, bytes: length })),
     release() {
       if (isReleased) return
       isReleased = true
       onRelease()
-      link.tell({ op: 'release', buffer })
     },
-  }
-  return native
-}
-
-function programOf(link: Link, program: number, steps: number, sent: (slice: NativeSlice) => SentSlice): NativeProgram {
-  let state: Omit<Ran<unknown>, 'value'> = { captured: false, begun: 0, begunAhead: 0 }
-  const ask = async <T>(request: Request): Promise<T> => {
-    const { value, ...after } = (await link.ask(request)) as Ran<T>
-    state = after
-    return value
-  }
-  return {
-    steps,
-    get captured() {
-      return state.captured
-    },
-    get begun() {
-      return state.begun
-    },
-    get begunAhead() {
-      return state.begunAhead
-    },
-    async run(inputs, outputs, repeats) {
-      const written = inputs.map(({ to, data }) => ({ to: sent(to), data }))
-      const results = await ask<readonly Uint8Array[]>({
-        op: 'run',
-        program,
-        inputs: written,
-        outputs: outputs.map(sent),
-        repeats,
-      })
-      return results.map(aligned)
-    },
-    async runAhead(outputs) {
-      const results = await ask<readonly Uint8Array[]>({ op: 'runAhead', program, outputs: outputs.map(sent) })
-      return results.map(aligned)
-    },
-    abort: () => link.tell({ op: 'abort', program }),
-    capture: () => ask({ op: 'capture', program }),
-    time: (repeats, warmup) => ask({ op: 'time', program, repeats, warmup }),
-    profile: (repeats) => ask({ op: 'profile', program, repeats }),
-    release: () => link.tell({ op: 'end', program }),
   }
 }

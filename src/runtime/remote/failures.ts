@@ -1,5 +1,5 @@
 /** Failures of a remote command, from its exit and from the messages of ssh, the shell, tar and the loader. */
-import { environmentError, type HeddleError } from '../../errors.js'
+import { environmentError, HeddleError } from '../../errors.js'
 
 export interface Ended {
   readonly on: string
@@ -91,3 +91,6 @@ export function endedError(ended: Ended, hasAnswered: boolean): HeddleError {
 
 /** True if a message of the agent means a full disk. */
 export const isFullDisk = (message: string): boolean => /ENOSPC|EDQUOT/.test(message)
+
+/** True for a failure of the link to another machine, which says nothing of the kernel that ran. */
+export const isOfLink = (error: unknown): boolean => error instanceof HeddleError && error.code.startsWith('remote.')

@@ -5,10 +5,15 @@
 import { deserialize, serialize } from 'node:v8'
 
 /** Maximum length of a frame. A longer one is noise of another program on the stream. */
-const limitBytes = 2 ** 31 - 1
+const limitBytes = 2 ** 30
 
+/** @throws Error `INVALID` for a value longer than a frame */
 export function encodeFrame(value: unknown): Buffer {
   const body = serialize(value)
+  if (body.byteLength > limitBytes) {
+    const message = `${body.byteLength} bytes at once: at most ${limitBytes} go to or come from another machine`
+    throw Object.assign(new Error(message), { code: 'INVALID' })
+  }
   const head = Buffer.alloc(4)
   head.writeUInt32LE(body.byteLength)
   return Buffer.concat([head, body])

@@ -2,110 +2,43 @@
  * The link to an agent on another machine: starts it, sends missing parts first, and matches replies to requests. The link ends the remote process when
  * it closes, and fails every waiting request when it is lost.
  */
-import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
+import type { ChildProcessWithoutNullStreams } from 'node:child_process'
 import { pipeline } from 'node:stream/promises'
-import { constants, createDeflateRaw } from 'node:zlib'
+import { constants, createBrotliCompress, createBrotliDecompress } from 'node:zlib'
 import type { HeddleError } from '../../errors.js'
-import { remoteCommand } from './command.js'
-import { commandMissing, type Ended, endedError, otherPlatform } from './failures.js'
+import { endedError, otherPlatform } from './failures.js'
 import { encodeFrame, frameReader } from './frames.js'
 import { localParts, type Part, withArchive } from './parts.js'
-import type { Reply, Request } from './protocol.js'
-import { marker, putScript, startScript } from './scripts.js'
+import { compression, type Reply, type Request } from './protocol.js'
+import { putScript, startScript } from './scripts.js'
+import { type Command, type LinkOptions, start } from './start.js'
 
 export interface Link {
   readonly on: string
-  /** Bytes sent to the machine so far, parts included. */
-  sentBytes(): number
+  /** Bytes sent to the machine so far, parts included, and replies from it. */
+  bytes(): Readonly<Bytes>
   isClosed(): boolean
-  /** @throws environment `remote.lost`; an `Error` with the code of the addon */
-  ask(request: Request): Promise<unknown>
+  /**
+   * @param blobs bytes that the request names by digest, and that the agent may ask for
+   * @throws environment `remote.lost`; an `Error` with the code of the addon
+   */
+  ask(request: Request, blobs?: Blobs): Promise<unknown>
   /** Sends a request whose failure later requests report. */
   tell(request: Request): void
   close(): void
 }
 
-export interface LinkOptions {
-  readonly signal?: AbortSignal | undefined
-  readonly onNotice?: ((text: string) => void) | undefined
-}
+/** Bytes by digest. */
+export type Blobs = ReadonlyMap<string, Uint8Array>
 
-/** Count of sent bytes. */
-interface Sent {
+/** Counts of bytes. */
+interface Bytes {
   sent: number
-}
-
-/** A running remote command. */
-interface Command {
-  readonly child: ChildProcessWithoutNullStreams
-  /** First line after the marker; undefined if the command ended before it. Later output goes to `onData`. */
-  readonly answer: Promise<string | undefined>
-  readonly ended: Promise<Ended>
-  /** Receives output after the answer. */
-  onData: (piece: Buffer) => void
-}
-
-/** @throws environment `remote.command` (through `ended`, as an exit) */
-function start(on: string, script: string, args: readonly string[], { signal }: LinkOptions): Command {
-  const { file, args: words } = remoteCommand(on, script, args)
-  const child = spawn(file, words, { stdio: 'pipe' })
-  const stop = (): void => void child.kill()
-  signal?.addEventListener('abort', stop, { once: true })
-  let stderr = ''
-  child.stderr.on('data', (piece: Buffer) => {
-    stderr = `${stderr}${piece.toString()}`.slice(-16_384)
-  })
-  // The exit says why.
-  child.stdin.on('error', () => undefined)
-  const ended = new Promise<Ended>((resolve, reject) => {
-    child.on('error', (error: NodeJS.ErrnoException) => reject(error.code === 'ENOENT' ? commandMissing(on, file) : error))
-    child.on('close', (exitCode, name) => resolve({ on, file, exitCode, signal: name, stderr }))
-  }).finally(() => signal?.removeEventListener('abort', stop))
-  ended.catch(() => undefined)
-  const command: Command = {
-    child,
-    ended,
-    answer: answerOf(child, ended, (piece) => command.onData(piece)),
-    onData: () => undefined,
-  }
-  return command
-}
-
-/** Finds the marked line in the output. What a login shell prints before it is dropped. */
-function answerOf(
-  child: ChildProcessWithoutNullStreams,
-  ended: Promise<Ended>,
-  rest: (piece: Buffer) => void,
-): Promise<string | undefined> {
-  return new Promise((resolve, reject) => {
-    let before: Buffer | undefined = Buffer.alloc(0)
-    child.stdout.on('data', (piece: Buffer) => {
-      if (before === undefined) {
-        rest(piece)
-        return
-      }
-      before = Buffer.concat([before, piece])
-      const at = before.indexOf(marker)
-      const end = at < 0 ? -1 : before.indexOf('\n', at)
-      if (end < 0) return
-      const [line, remaining] = [
-        before
-          .subarray(at + marker.length, end)
-          .toString()
-          .trim(),
-        before.subarray(end + 1),
-      ]
-      before = undefined
-      resolve(line)
-      // The caller sets its receiver first.
-      if (remaining.length > 0) setImmediate(rest, remaining)
-    })
-    ended.then(() => resolve(undefined), reject)
-  })
+  received: number
 }
 
 /** Sends parts. @throws environment `remote.*` */
-async function put(on: string, parts: readonly Part[], gzip: boolean, options: LinkOptions, bytes: Sent): Promise<void> {
+async function put(on: string, parts: readonly Part[], gzip: boolean, options: LinkOptions, bytes: Bytes): Promise<void> {
   options.onNotice?.(`sending ${parts.map(({ name }) => name.replace(/-.*/, '')).join(', ')} to ${on}`)
   await withArchive(parts, gzip, async (archive) => {
     const command = start(on, putScript, [gzip ? 'gzip' : 'plain', ...parts.map(({ name }) => name)], options)
@@ -127,7 +60,7 @@ async function put(on: string, parts: readonly Part[], gzip: boolean, options: L
  */
 export async function connect(on: string, options: LinkOptions = {}): Promise<Link> {
   const parts = await localParts()
-  const bytes = { sent: 0 }
+  const bytes = { sent: 0, received: 0 }
   for (let isFirst = true; ; isFirst = false) {
     options.signal?.throwIfAborted()
     const command = start(
@@ -163,20 +96,64 @@ export async function connect(on: string, options: LinkOptions = {}): Promise<Li
 interface Waiting {
   readonly resolve: (value: unknown) => void
   readonly reject: (error: unknown) => void
+  readonly blobs: Blobs | undefined
 }
 
-function linkOf(on: string, command: Command, bytes: Sent): Link {
-  const { child, ended } = command
+/** Sends requests, and counts their compressed bytes. */
+function sender({ stdin }: ChildProcessWithoutNullStreams, bytes: Bytes) {
   // Requests resemble each other, so that a case of a check takes a few dozen bytes.
-  const packed = createDeflateRaw({ level: 1 })
+  const packed = createBrotliCompress(compression)
   packed.on('data', (piece: Buffer) => {
     bytes.sent += piece.byteLength
   })
-  packed.pipe(child.stdin)
+  packed.pipe(stdin)
+  let [last, isFlushing] = [0, false]
+  const write = (id: number, request: Request): void => void packed.write(encodeFrame({ id, request }))
+  return {
+    /** Sends a request with a reply. @returns its number */
+    ask(request: Request): number {
+      write(last + 1, request)
+      last += 1
+      return last
+    },
+    tell: (request: Request): void => write(0, request),
+    /** Sends what was written, together with what is written in the same turn of the event loop. */
+    flush(): void {
+      if (isFlushing) return
+      isFlushing = true
+      setImmediate(() => {
+        isFlushing = false
+        packed.flush(constants.BROTLI_OPERATION_FLUSH)
+      })
+    },
+    end: (): void => void packed.end(),
+  }
+}
+
+/** Reads replies of an agent. Output of another program ends the command. */
+function replyReader(command: Command, bytes: Bytes, onReply: (reply: Reply) => void): void {
+  const unpacked = createBrotliDecompress()
+  const stop = (): void => void command.child.kill()
+  const read = frameReader((frame) => onReply(frame as Reply))
+  unpacked.on('error', stop).on('data', (piece: Buffer) => {
+    try {
+      read(piece)
+    } catch {
+      stop()
+    }
+  })
+  command.onData = (piece) => {
+    bytes.received += piece.byteLength
+    unpacked.write(piece)
+  }
+}
+
+function linkOf(on: string, command: Command, bytes: Bytes): Link {
+  const { child, ended } = command
+  const sent = sender(child, bytes)
   const waiting = new Map<number, Waiting>()
   let lost: HeddleError | undefined
-  let hasAnswered = false
-  let [isClosed, last] = [false, 0]
+  let [hasAnswered, isClosed] = [false, false]
   // An idle link does not keep the process alive; a waiting request does.
   const hold = (isHeld: boolean): void => {
     for (const each of [child, child.stdin, child.stdout, child.stderr]) {
@@ -191,47 +168,41 @@ function linkOf(on: string, command: Command, bytes: Sent): Link {
     waiting.clear()
   }
   ended.then((how) => fail(endedError(how, hasAnswered)), fail)
-  const read = frameReader((frame) => {
-    const { id, value, error } = frame as Reply
+  replyReader(command, bytes, ({ id, needs, value, error }) => {
     hasAnswered = true
     const request = waiting.get(id)
+    for (const digest of needs ?? []) {
+      // Bytes that nobody has: the request fails there, instead of waiting for ever.
+      sent.tell({ op: 'give', digest, data: request?.blobs?.get(digest) ?? new Uint8Array() })
+    }
+    if (needs !== undefined) return sent.flush()
     waiting.delete(id)
     if (waiting.size === 0) hold(false)
     if (error === undefined) request?.resolve(value)
     else request?.reject(Object.assign(new Error(error.message), error))
   })
-  command.onData = (piece) => {
-    try {
-      read(piece)
-    } catch {
-      // Another program writes to the stream.
-      child.kill()
-    }
-  }
-  const send = (request: Request): number => {
-    last += 1
-    packed.write(encodeFrame({ id: last, request }))
-    packed.flush(constants.Z_SYNC_FLUSH)
-    return last
-  }
   return {
     on,
-    sentBytes: () => bytes.sent,
+    bytes: () => ({ ...bytes }),
     isClosed: () => isClosed,
-    ask(request) {
+    ask(request, blobs) {
       if (lost !== undefined) return Promise.reject(lost)
       if (isClosed) return Promise.reject(Object.assign(new Error(`the device on ${on} was closed`), { code: 'CLOSED' }))
       return new Promise((resolve, reject) => {
-        waiting.set(send(request), { resolve, reject })
+        waiting.set(sent.ask(request), { resolve, reject, blobs })
+        sent.flush()
         hold(true)
       })
     },
     tell(request) {
-      if (lost === undefined && !isClosed) send(request)
+      if (lost !== undefined || isClosed) return
+      sent.tell(request)
+      // Others go with the next request.
+      if (request.op === 'abort') sent.flush()
     },
     close() {
       isClosed = true
-      packed.end()
+      sent.end()
       hold(false)
     },
   }

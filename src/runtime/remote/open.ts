@@ -5,8 +5,9 @@ import { type Device, wrapDevice } from '../device.js'
 import { type DeviceName, parseDevice } from '../device_name.js'
 import { remoteDevice } from './device.js'
 import { deviceTaken, isFullDisk } from './failures.js'
-import { connect, type Link, type LinkOptions } from './link.js'
+import { connect, type Link } from './link.js'
 import type { AboutMachine, Opened } from './protocol.js'
+import type { LinkOptions } from './start.js'
 
 export interface RemoteOptions extends LinkOptions {
   /** A name of ~/.ssh/config, or a command prefix. */
@@ -57,7 +58,8 @@ export async function openRemote(name: DeviceName | undefined, options: RemoteOp
       kind,
       ...device,
       close() {
-        if (!link.isClosed()) options.onNotice?.(`${options.on}: sent ${sizeText(link.sentBytes())}`)
+        const { sent, received } = link.bytes()
+        if (!link.isClosed()) options.onNotice?.(`${options.on}: sent ${sizeText(sent)}, received ${sizeText(received)}`)
         device.close()
       },
     }

@@ -1,4 +1,6 @@
 /** Requests to the agent on another machine, and its replies. The agent handles requests in order; replies come when the work is done. */
+import { createHash } from 'node:crypto'
+import { type BrotliOptions, constants } from 'node:zlib'
 import type { NativeDeviceInfo, NativeEpilogue, NativeKernelStep, NativeMatmul, NativeSlice } from '../native.js'
 
 /** A slice, with the number of its buffer. */
@@ -20,26 +22,22 @@ export type SentStep =
   | { readonly kind: 'fill'; readonly label: string; readonly target: SentSlice; readonly value: number }
   | { readonly kind: 'copy'; readonly label: string; readonly from: SentSlice; readonly to: SentSlice }
 
+/** Bytes, or the digest of bytes that the agent may have stored. It asks for those that it lacks. */
+export type SentData = Uint8Array | string
+
 export interface SentInput {
   readonly to: SentSlice
-  readonly data: Uint8Array
+  readonly data: SentData
 }
 
 export type Request =
   | { readonly op: 'about' }
   | { readonly op: 'open'; readonly kind: 'simt' | 'cuda'; readonly ordinal: number; readonly who: string }
-  /** Without bytes: `false` if the agent has no such file. */
-  | { readonly op: 'library'; readonly digest: string; readonly data?: Uint8Array }
+  /** Bytes of a digest that a request names, before it or after the agent has asked for them. It has no reply. */
+  | { readonly op: 'give'; readonly digest: string; readonly data: Uint8Array }
+  | { readonly op: 'library'; readonly digest: string }
   | { readonly op: 'allocate'; readonly buffer: number; readonly bytes: number }
-  /** Bytes of a digest, which the agent may have: then `true`. */
-  | {
-      readonly op: 'write'
-      readonly buffer: number
-      readonly offset: number
-      readonly data: Uint8Array
-      readonly digest?: string
-    }
-  | { readonly op: 'recall'; readonly buffer: number; readonly offset: number; readonly digest: string }
+  | { readonly op: 'write'; readonly buffer: number; readonly offset: number; readonly data: SentData }
   | { readonly op: 'read'; readonly buffer: number; readonly offset: number; readonly bytes: number }
   | { readonly op: 'release'; readonly buffer: number }
   | { readonly op: 'program'; readonly program: number; readonly steps: readonly SentStep[] }
@@ -56,9 +54,14 @@ export type Request =
   | { readonly op: 'profile'; readonly program: number; readonly repeats: number }
   | { readonly op: 'algorithms'; readonly matmul: SentMatmul; readonly most: number | undefined }
 
+/** Bytes of an output, or, of one that was an input of the same run, their exclusive or with the input's: mostly zeros. */
+export type SentOutput = Uint8Array | { readonly changes: Uint8Array }
+
 /** A reply to the request of the same number. */
 export interface Reply {
   readonly id: number
+  /** Digests that the request names and the agent lacks. Requests after it wait until they are given; the reply itself follows. */
+  readonly needs?: readonly string[]
   readonly value?: unknown
   readonly error?: { readonly message: string; readonly code?: string; readonly holder?: string }
 }
@@ -90,6 +93,21 @@ export type AboutDevice =
 export interface Opened {
   readonly info: NativeDeviceInfo
   readonly notes: readonly string[]
-  /** True if tensors of earlier links are stored. */
-  readonly hasTensors: boolean
+  /** True if tensors and libraries of earlier links are stored. */
+  readonly hasStored: boolean
+}
+
+/** Name of bytes in the agent's store: 192 bits of their SHA-256, as characters of file names. */
+export const digestOf = (data: Uint8Array): string => createHash('sha256').update(data).digest('base64url').slice(0, 32)
+
+/** Compression of both directions. The window of 16 MiB spans the libraries of a check, which are mostly alike. */
+export const compression: BrotliOptions = {
+  params: { [constants.BROTLI_PARAM_QUALITY]: 5, [constants.BROTLI_PARAM_LGWIN]: 24 },
+}
+
+/** Exclusive or of two ranges of the same length. */
+export function changesOf(before: Uint8Array, after: Uint8Array): Uint8Array {
+  const changes = new Uint8Array(after.byteLength)
+  for (let at = 0; at < changes.length; at++) changes[at] = (before[at] ?? 0) ^ (after[at] ?? 0)
+  return changes
 }

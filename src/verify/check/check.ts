@@ -9,6 +9,7 @@ import { findingError, HeddleError, usageError } from '../../errors.js'
 import { isTemplate } from '../../ir/template.js'
 import type { DeviceKind } from '../../runtime/device.js'
 import type { KernelSource } from '../../runtime/library.js'
+import { isOfLink } from '../../runtime/remote/failures.js'
 import { casesOf, checkedElements, type Drawn, whyNone } from '../cases.js'
 import { type CheckResult, runCases } from '../conformance.js'
 import { loopFailure } from '../loops.js'
@@ -252,6 +253,7 @@ async function timed(
   let reason: unknown = findingError('check.untried', 'nothing was compared', { hint: untriedHint })
   const results = await check().catch((error: unknown): CheckResult[] => {
     signal?.throwIfAborted()
+    if (isOfLink(error)) throw error
     reason = error
     return []
   })

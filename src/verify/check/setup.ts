@@ -9,12 +9,12 @@ import type { Graph } from '../../ir/graph.js'
 import { kernelName } from '../../ir/op_name.js'
 import type { Op } from '../../lang/types.js'
 import { demandedKernels } from '../../runtime/demand.js'
-import type { Device, DeviceKind, DeviceName } from '../../runtime/device.js'
+import type { DeviceKind, DeviceName } from '../../runtime/device.js'
 import { parseDevice } from '../../runtime/device_name.js'
 import { type LoweredByName, loweredSource } from '../../runtime/js/kernels.js'
 import type { KernelSource } from '../../runtime/library.js'
 import type { NativeDevice } from '../../runtime/native.js'
-import { openNamed } from '../../runtime/open.js'
+import { type ReadyingDevice, readyNamed } from '../../runtime/open.js'
 import type { Tuning } from '../../schedule/tuning/tuning.js'
 import { type BuildProgress, findCxx } from '../../toolchain/index.js'
 import type { Subject } from '../conformance.js'
@@ -35,6 +35,8 @@ export interface SetupOptions {
   readonly device?: DeviceName | undefined
   /** Machine of the device: a name of ~/.ssh/config, or a command prefix; this one by default. */
   readonly on?: string | undefined
+  /** Purpose of a device of another machine, as others who wait for it read it. */
+  readonly who?: string | undefined
   /** True if `js` is no default, for a caller that needs compiled kernels. */
   readonly compiled?: boolean | undefined
   /** Storage types; by default all declared ones. */
@@ -77,20 +79,16 @@ export async function withSetup<T>(options: SetupOptions, action: (setup: CheckS
   const ended = new AbortController()
   const signals = signal === undefined ? [ended.signal] : [ended.signal, signal]
   // Reading specs is CPU-bound, opening the device mostly waits. Refused specs end the wait.
-  const opening = openNamed(options.device, { ...options, signal: AbortSignal.any(signals) })
-  opening.catch(() => undefined)
+  const readying = await readyNamed(options.device, { ...options, signal: AbortSignal.any(signals) })
   try {
-    return await setUp(options, opening, action)
+    return await setUp(options, readying, action)
   } finally {
     ended.abort()
-    await opening.then(
-      (device) => device.close(),
-      () => undefined,
-    )
+    await readying.end()
   }
 }
 
-async function setUp<T>(options: SetupOptions, opening: Promise<Device>, action: (setup: CheckSetup) => Promise<T>): Promise<T> {
+async function setUp<T>(options: SetupOptions, readying: ReadyingDevice, action: (setup: CheckSetup) => Promise<T>): Promise<T> {
   const { root, signal, onProgress, dtypes, tuning } = options
   // Querying a compiler's version takes a process.
   if (parseDevice(options.device ?? 'simt').kind === 'simt') findCxx().catch(() => undefined)
@@ -112,7 +110,7 @@ async function setUp<T>(options: SetupOptions, opening: Promise<Device>, action:
   const entries = text.entries.filter(({ op }) => wanted.has(op))
   const kernels = new Map<string, PlannedKernel>([...specs.kernels, ...specs.templates].map((kernel) => [kernel.name, kernel]))
   try {
-    const device = await opening
+    const device = await readying.open()
     // With fewer cases, compiling takes a larger share of the time.
     const optimise = options.thorough === true ? '-O1' : options.brief === true ? '-O0' : '-Og'
     const library =
