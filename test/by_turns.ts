@@ -48,6 +48,7 @@ export const byTurns: readonly (readonly string[])[] = [
     'test/export/processors.simt.test.ts',
     'test/native/attention_stored.simt.test.ts',
     'test/models/int8.simt.test.ts',
+    'test/runtime/remote/verbs.simt.test.ts',
     'test/cli/bench_target.simt.test.ts',
     'test/specs/sample_candidates.simt.test.ts',
     'test/emit/attention.simt.test.ts',
@@ -117,6 +118,7 @@ export const byTurns: readonly (readonly string[])[] = [
     'test/cli/bench_history.test.ts',
   ],
   [
+    'test/runtime/remote/refusals.simt.test.ts',
     'test/verify/workshop.simt.test.ts',
     'test/cli/functions.simt.test.ts',
     'test/verify/check_project.simt.test.ts',

@@ -27,7 +27,7 @@ import { suiteCommand } from './bench_suite.js'
 import { addTarget } from './bench_target.js'
 import { type CliContext, json } from './context.js'
 import { countsOf, positive } from './options.js'
-import { compiledDeviceOption, type DeviceName, dtypes, openOptions } from './pipeline.js'
+import { compiledDeviceOption, type DeviceName, dtypes, onOption, openOptions } from './pipeline.js'
 import { readTuning } from './tuning_file.js'
 
 export interface BenchEncoderOptions {
@@ -45,6 +45,8 @@ export interface BenchEncoderOptions {
   readonly masked?: boolean | undefined
   readonly dtype: (typeof dtypes)[number]
   readonly device?: DeviceName | undefined
+  /** Machine of the device: a name of ~/.ssh/config, or a command prefix. */
+  readonly on?: string | undefined
   readonly repeats: number
   /** Tuning file. Each plan is timed with the matmul library's first algorithms, and with those of the file. */
   readonly algorithms?: string | undefined
@@ -97,7 +99,10 @@ export async function runBenchEncoder(options: BenchEncoderOptions, context: Cli
   const writeReport = report === undefined ? undefined : await namedFile(report, 'bench.report')
   const config = await sizedConfig(options.config, root, options)
   const lengths = lengthsOf(options.lengths)
-  const { device, library, manifest } = await openKernels(options.device, { ...openOptions(context), compiled: true })
+  const { device, library, manifest } = await openKernels(options.device, {
+    ...openOptions(context, { on: options.on, who: 'bench' }),
+    compiled: true,
+  })
   const { kind } = device
   try {
     const info = device.info()
@@ -159,6 +164,7 @@ export const encoderCommand = (context: () => CliContext) =>
     .addOption(new Option('--masked', 'with a random mask over pairs of tokens, in addition to the lengths').conflicts('peer'))
     .addOption(new Option('--dtype <dtype>', 'storage type').choices(dtypes).default('f16' as const))
     .addOption(compiledDeviceOption())
+    .addOption(onOption())
     .option('--repeats <count>', 'timed replays of each plan and shape', positive, 30)
     .option('--algorithms <file>', 'also time each plan with the matmul algorithms of a tuning file')
     .option('--profile', 'also time every step separately')

@@ -8,7 +8,7 @@ import type { NativeDeviceInfo } from '../runtime/native.js'
 import { openKernels } from '../runtime/open.js'
 import { type CliContext, json } from './context.js'
 import { countsOf, positive } from './options.js'
-import { compiledDeviceOption, type DeviceName, dtypes, openOptions } from './pipeline.js'
+import { compiledDeviceOption, type DeviceName, dtypes, onOption, openOptions } from './pipeline.js'
 
 export interface BenchDecodingOptions {
   readonly plans: readonly string[]
@@ -27,6 +27,8 @@ export interface BenchDecodingOptions {
   readonly diversityRate?: number | undefined
   readonly dtype: (typeof dtypes)[number]
   readonly device?: DeviceName | undefined
+  /** Machine of the device: a name of ~/.ssh/config, or a command prefix. */
+  readonly on?: string | undefined
   readonly repeats: number
   readonly profile?: boolean | undefined
   readonly peer?: 'torch' | undefined
@@ -55,7 +57,7 @@ export async function runBenchDecoding(options: BenchDecodingOptions, context: C
   const { plans, batch: batches, layers, heads, headSize: headDim, vocab, steps, memory, memoryHidden, dtype, repeats } = options
   expectPeer(options)
   const { log, signal } = context
-  const kernels = await openKernels(options.device, { ...openOptions(context), compiled: true })
+  const kernels = await openKernels(options.device, { ...openOptions(context, { on: options.on, who: 'bench' }), compiled: true })
   const { device } = kernels
   try {
     const info = device.info()
@@ -109,6 +111,7 @@ export const decodingCommand = (context: () => CliContext) =>
     .option('--top-p <mass>', 'sample from the most likely tokens with this total probability', number)
     .addOption(new Option('--dtype <dtype>', 'storage type').choices(dtypes).default('f16' as const))
     .addOption(compiledDeviceOption())
+    .addOption(onOption())
     .option('--repeats <count>', 'timed runs of each plan and batch', positive, 20)
     .option('--profile', 'also time every kernel of a step separately')
     .addOption(new Option('--peer <framework>', 'also time the same work in a framework').choices(['torch'] as const))

@@ -21,7 +21,7 @@ import { expectNotSlower, expectSamples, ratioOf, shapesOf, usualRatio } from '.
 import { type CliContext, json } from './context.js'
 import { cachesOption } from './llama_options.js'
 import { positive } from './options.js'
-import { compiledDeviceOption, type DeviceName, dtypes, openOptions } from './pipeline.js'
+import { compiledDeviceOption, type DeviceName, dtypes, onOption, openOptions } from './pipeline.js'
 
 export interface BenchLlamaOptions {
   /** A model folder, instead of a known shape. */
@@ -36,6 +36,8 @@ export interface BenchLlamaOptions {
   readonly window: number
   readonly dtype?: (typeof dtypes)[number] | undefined
   readonly device?: DeviceName | undefined
+  /** Machine of the device: a name of ~/.ssh/config, or a command prefix. */
+  readonly on?: string | undefined
   readonly repeats: number
   /** `checkpoint` reads the weights of the folder. */
   readonly weights: 'random' | 'checkpoint'
@@ -77,7 +79,7 @@ export async function runBenchLlama(
   const steps = options.steps ?? (prompts.length === 0 ? [{ batch: 1, seq: 512 }] : [])
   expectSamples(options)
   const save = options.save === undefined ? undefined : await baselineFile(resolve(root, options.save))
-  const kernels = await openKernels(options.device, { ...openOptions(context), compiled: true })
+  const kernels = await openKernels(options.device, { ...openOptions(context, { on: options.on, who: 'bench' }), compiled: true })
   const { device, manifest } = kernels
   try {
     const info = device.info()
@@ -149,6 +151,7 @@ export const llamaCommand = (context: () => CliContext) =>
     .option('--window <steps>', 'steps per sample, a multiple of 8', positive, 64)
     .addOption(new Option('--dtype <dtype>', 'storage type; default: the type of the configuration').choices(dtypes))
     .addOption(compiledDeviceOption())
+    .addOption(onOption())
     .option('--repeats <count>', 'samples of each plan and shape', positive, 9)
     .addOption(
       new Option('--weights <source>', 'random, or those of the model folder')

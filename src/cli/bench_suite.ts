@@ -15,13 +15,15 @@ import { openKernels } from '../runtime/open.js'
 import { installation, searchManifests } from '../toolchain/index.js'
 import { deviceStage, modelStage } from './bench_stages.js'
 import { type CliContext, json } from './context.js'
-import { type DeviceName, deviceOption, openOptions } from './opening.js'
+import { type DeviceName, deviceOption, onOption, openOptions } from './opening.js'
 import { positive } from './options.js'
 import { searchPath } from './search_path.js'
 import { version } from './version.js'
 
 export interface BenchSuiteOptions {
   readonly device?: DeviceName | undefined
+  /** Machine of the device: a name of ~/.ssh/config, or a command prefix. */
+  readonly on?: string | undefined
   /** Device of the cost model whose prices stand for times. */
   readonly predicted?: string | undefined
   readonly repeats?: number | undefined
@@ -41,9 +43,9 @@ const formats = ['table', 'markdown', 'csv', 'json'] as const
  */
 export async function runSuites(file: string, options: BenchSuiteOptions, context: CliContext): Promise<readonly SuiteResult[]> {
   const { root } = context
-  const { device: name, predicted, repeats, specs } = options
-  if (predicted !== undefined && name !== undefined)
-    throw usageError('suite.price', '--predicted takes no device', { hint: 'leave --device or --predicted out' })
+  const { device: name, on, predicted, repeats, specs } = options
+  if (predicted !== undefined && (name ?? on) !== undefined)
+    throw usageError('suite.price', '--predicted takes no device', { hint: 'leave --device and --on, or --predicted out' })
   if (installation(root).portable)
     throw environmentError('portable.frontend', 'the portable bundle runs no suites', { hint: 'use the npm package' })
   const { readSuites } = await import('../frontend/searched.js')
@@ -59,7 +61,7 @@ export async function runSuites(file: string, options: BenchSuiteOptions, contex
     await save(results, undefined)
     return results
   }
-  const opened = await openKernels(name, openOptions(context))
+  const opened = await openKernels(name, openOptions(context, { on, who: 'bench' }))
   try {
     const results: SuiteResult[] = []
     for (const suite of suites)
@@ -101,6 +103,7 @@ export const suiteCommand = (context: () => CliContext) =>
     .description('run a declared suite: plans x shapes x storage types in one table')
     .argument('[file]', 'a module that exports suites, as defineSuite returns', 'bench.ts')
     .addOption(deviceOption())
+    .addOption(onOption())
     .addOption(
       new Option('--predicted <device>', 'prices of the cost model of a device instead of times; needs no device').choices(
         costDevices,

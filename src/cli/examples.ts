@@ -23,6 +23,7 @@ const examples: Readonly<Record<string, readonly Example[]>> = {
   check: [
     ['heddle check', 'everything in the project, every storage type'],
     ['heddle check rms_norm --device simt --dtype f32', 'one op on the CPU device'],
+    ['heddle check rms_norm --on gpu-box', 'on a machine of ~/.ssh/config, where nothing is installed'],
   ],
   repro: [
     ['heddle repro rms_norm', 'one case as a folder that builds without heddle'],
@@ -55,6 +56,7 @@ const examples: Readonly<Record<string, readonly Example[]>> = {
   bench: [
     ['heddle bench rms_norm --shape m=4096,n=1024', 'a kernel beside its floor'],
     ['heddle bench feed_forward --plans fused --save before.json', 'a graph, to compare later times with'],
+    ['heddle bench feed_forward --on "docker exec -i box"', 'on the device of a container'],
   ],
   'bench suite': [
     ['heddle bench suite --save', 'the suites of bench.ts, added to the history'],
@@ -125,6 +127,7 @@ const examples: Readonly<Record<string, readonly Example[]>> = {
   ],
   doctor: [
     ['heddle doctor', 'compilers, GPU, libraries'],
+    ['heddle doctor --on gpu-box', 'another machine, and who uses its GPU'],
     ['heddle doctor --json', 'the same for a program'],
   ],
   selftest: [

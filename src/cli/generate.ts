@@ -26,6 +26,8 @@ import { expectFolder, openOptions, type PipelineOptions, pipelineNames, planTex
 import { tokenIds } from './token_ids.js'
 
 export interface GenerateVerbOptions extends PipelineOptions, GenerationFlags {
+  /** Machine of the device: a name of ~/.ssh/config, or a command prefix. */
+  readonly on?: string | undefined
   /** Cases run together. */
   readonly batch?: number | undefined
   /** False leaves the model's own settings out. */
@@ -178,7 +180,7 @@ export async function generateTexts(
     folder,
     { ...named<PipelineOptions>(pipelineNames, options), signal: context.signal },
     context.root,
-    openOptions(context),
+    openOptions(context, { on: options.on, who: 'run' }),
   )
   try {
     context.log(`${device.info().name} (${device.kind}), ${model.dtype}, ${planText(model.plan, planReason)}\n`)

@@ -142,7 +142,7 @@ export async function openLlama(
 /** Opens a model, logs its device, and closes it after `use`. */
 export async function withLlama<T>(
   folder: string,
-  options: PipelineOptions & LlamaFlagOptions,
+  options: PipelineOptions & LlamaFlagOptions & { readonly on?: string | undefined },
   context: CliContext,
   use: (model: Llama) => Promise<T>,
 ): Promise<T> {
@@ -150,7 +150,7 @@ export async function withLlama<T>(
     folder,
     { ...named<OpenLlamaOptions>(openNames, options), signal: context.signal },
     context.root,
-    openOptions(context),
+    openOptions(context, { on: options.on, who: 'run' }),
   )
   try {
     context.log(`${device.info().name} (${device.kind}), ${model.dtype}, ${planText(model.plan, planReason)}\n`)

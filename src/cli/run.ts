@@ -22,6 +22,7 @@ import {
   deviceOption,
   dtypes,
   expectFolder,
+  onOption,
   openOptions,
   openPipeline,
   type Pipeline,
@@ -164,7 +165,7 @@ export async function run(model: string, options: RunVerbOptions, context: CliCo
     folder,
     { ...named<PipelineOptions>(pipelineNames, options), ...maskingOf(options), signal: context.signal },
     context.root,
-    openOptions(context),
+    openOptions(context, { on: options.on, who: 'run' }),
   )
   try {
     const { encoder } = pipeline
@@ -229,6 +230,7 @@ export const runCommand = (context: () => CliContext) =>
     )
     .option('--normalize', 'normalise embeddings to unit length')
     .addOption(deviceOption())
+    .addOption(onOption())
     .addOption(new Option('--dtype <dtype>', 'storage type of weights and activations').choices(dtypes))
     .option('--plan <name>', 'fusion plan; default: chosen by model, device and storage type')
     .option('--scales <file>', 'a file from `heddle calibrate` for the model, for quantised plans')

@@ -19,15 +19,14 @@ import type { Graph } from '../ir/graph.js'
 import type { PlanDecl } from '../lang/plan.js'
 import { knownHint } from '../nearest.js'
 import { namedFile } from '../output.js'
-import { openDevice } from '../runtime/device.js'
 import { compiledDevice } from '../runtime/device_name.js'
-import { defaultDevice, prepareNative } from '../runtime/open.js'
+import { openNamed } from '../runtime/open.js'
 import { problemOf } from '../search/problem.js'
 import { emptyRecord, formatRecord, parseRecord, type SearchRecord } from '../search/record.js'
 import { type CliContext, json } from './context.js'
 import { bare } from './explained.js'
 import { dimensions, minutesOf, namesByName, positive } from './options.js'
-import { compiledDeviceOption, dtypes, openOptions } from './pipeline.js'
+import { compiledDeviceOption, dtypes, onOption, openOptions } from './pipeline.js'
 import { expectDims } from './plan_dims.js'
 import type { SearchVerbOptions, SearchVerbResult } from './search_options.js'
 import { type Read, type SearchPath, searchPath } from './search_path.js'
@@ -59,8 +58,8 @@ export async function search(name: string, options: SearchVerbOptions, context: 
   expectPlanFile(root, options)
   const file = resolve(root, options.record ?? join(options.specs ?? 'specs', 'search.json'))
   const [record, write] = [await readRecord(file), await namedFile(file)]
-  await prepareNative(options.device, openOptions(context))
-  const device = openDevice(compiledDevice(options.device ?? defaultDevice()))
+  if (options.device !== undefined) compiledDevice(options.device)
+  const device = await openNamed(options.device, { ...openOptions(context, { on: options.on, who: 'search' }), compiled: true })
   try {
     const info = device.info()
     const cost = costOf(info, await deviceCeilings(device, { onStage: (what) => log(`${what}\n`) }), options.dtype)
@@ -166,6 +165,7 @@ export const searchCommand = (context: () => CliContext) =>
     )
     .addOption(new Option('--dtype <dtype>', 'storage type').choices(dtypes).default('f16' as const))
     .addOption(compiledDeviceOption())
+    .addOption(onOption())
     .addOption(
       new Option('--minutes <count>', 'time limit; measuring takes three quarters of it, and a later search goes on')
         .argParser(minutesOf)

@@ -12,6 +12,8 @@ export interface SearchVerbOptions {
   readonly shape?: readonly Dims[] | undefined
   readonly dtype: PriceType
   readonly device?: DeviceName | undefined
+  /** Machine of the device: a name of ~/.ssh/config, or a command prefix. */
+  readonly on?: string | undefined
   readonly minutes: number
   /** The plan to beat, unless the project has one of the written plan's name. */
   readonly from: string

@@ -13,10 +13,11 @@ import { parseManifest } from '../emit/manifest/manifest.js'
 import { findingError, usageError } from '../errors.js'
 import { readText } from '../files.js'
 import { expectApart, expectEmpty, writeWhole } from '../output.js'
-import { architectureOf, openDevice } from '../runtime/device.js'
+import { architectureOf } from '../runtime/device.js'
 import { compiledDevice, parseDevice } from '../runtime/device_name.js'
 import { loadKernels } from '../runtime/library.js'
-import { defaultDevice, prepareNative } from '../runtime/open.js'
+import { defaultDevice, openNamed, prepareNative } from '../runtime/open.js'
+import { bestDeviceOn } from '../runtime/remote/open.js'
 import type { TileSize } from '../schedule/tiles.js'
 import { formatTuning, mergeTuning, sizeName, type TuningEntry } from '../schedule/tuning/tuning.js'
 import { buildKernels, mebibytes, outputs, type Target } from '../toolchain/index.js'
@@ -24,7 +25,7 @@ import { readKernels } from '../verify/check/specs.js'
 import { givenShapes, shapesOf } from './bench_options.js'
 import { type CliContext, json } from './context.js'
 import { countsOf, dimensions, positive } from './options.js'
-import { compiledDeviceOption, type DeviceName, dtypes, openOptions } from './pipeline.js'
+import { compiledDeviceOption, type DeviceName, dtypes, onOption, openOptions } from './pipeline.js'
 import { buildProgress } from './progress.js'
 import { searchPath } from './search_path.js'
 import { tuneLibrary } from './tune_library.js'
@@ -38,6 +39,8 @@ export interface TuneOptions {
   readonly rows: readonly number[]
   readonly dtype: (typeof dtypes)[number]
   readonly device?: DeviceName | undefined
+  /** Machine of the device: a name of ~/.ssh/config, or a command prefix. */
+  readonly on?: string | undefined
   /** Timed replays of each candidate. */
   readonly repeats: number
   readonly jobs?: number | undefined
@@ -138,9 +141,12 @@ async function measure(folder: string, options: TuneOptions, context: CliContext
   const isRows = manifest.kernels.every(({ buffers }) => buffers.every(({ layout }) => layout === 'row'))
   const layouts = isRows ? {} : await (await searchPath(root, options.specs)).layouts()
   const wanted = options.device
-  const device = openDevice(wanted !== undefined && parseDevice(wanted).kind === plan.target ? wanted : plan.target)
+  const chosen = wanted !== undefined && parseDevice(wanted).kind === plan.target ? wanted : plan.target
+  const device = await openNamed(chosen, openOptions(context, { on: options.on, who: 'tune' }))
   try {
-    const library = loadKernels(device, join(folder, plan.target, 'libheddle_kernels.so'), manifest)
+    const built = join(folder, plan.target, 'libheddle_kernels.so')
+    await device.sendLibrary?.(built)
+    const library = loadKernels(device, built, manifest)
     const info = device.info()
     log(`${info.name} (${plan.target})\n`)
     const rows = [...options.rows].sort((a, b) => a - b)
@@ -170,10 +176,17 @@ export async function tuneVerb(options: TuneOptions, context: CliContext): Promi
   if (options.prepare !== undefined) await expectOwnFolder(folder, options, root)
   // Fails before compiling if the tuning file cannot be written.
   else await openTuning({ root, specs: options.specs, file: options.out })
-  // A machine that only prepares needs no addon.
-  if (options.device === undefined || options.prepare === undefined) await prepareNative(options.device, openOptions(context))
-  if (options.candidates === undefined) await prepare(folder, targetOf(options.device ?? defaultDevice()), options, context)
+  if (options.candidates === undefined) await prepare(folder, await targetFor(options, context), options, context)
   return options.prepare === undefined ? measure(folder, options, context) : { folder }
+}
+
+/** Target of the candidates. @throws errors of building the addon, and of connecting to another machine */
+async function targetFor({ device, on, prepare }: TuneOptions, context: CliContext): Promise<Target> {
+  const opening = openOptions(context, { on, who: 'tune' })
+  if (on !== undefined) return targetOf(device ?? (await bestDeviceOn({ ...opening, on })))
+  // A machine that only prepares needs no addon.
+  if (device === undefined || prepare === undefined) await prepareNative(device, opening)
+  return targetOf(device ?? defaultDevice())
 }
 
 /** @throws usage `device.kind` for `js` */
@@ -211,6 +224,7 @@ export const tuneCommand = (context: () => CliContext) =>
     .option('--rows <counts>', 'numbers of rows, separated by commas', countsOf, [256, 4096])
     .addOption(new Option('--dtype <dtype>', 'storage type').choices(dtypes).default('f16' as const))
     .addOption(compiledDeviceOption())
+    .addOption(onOption().conflicts('prepare'))
     .option('--repeats <count>', 'timed replays of each candidate', positive, 20)
     .option('--jobs <count>', 'number of compilers in parallel', positive)
     .option('--architecture <name>', 'build candidates for this GPU architecture only, such as sm_90')

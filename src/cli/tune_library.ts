@@ -35,6 +35,8 @@ export interface TuneLibraryOptions {
   readonly plans: readonly string[]
   readonly dtype: (typeof dtypes)[number]
   readonly device?: DeviceName | undefined
+  /** Machine of the device: a name of ~/.ssh/config, or a command prefix. */
+  readonly on?: string | undefined
   /** Shapes of a model or an encoder. */
   readonly shapes: readonly Shape[]
   readonly heads: number
@@ -130,7 +132,10 @@ export async function tuneLibrary(options: TuneLibraryOptions, context: CliConte
   const { root, signal, log } = context
   expectOneSubject(options)
   const { file, old, write } = await openTuning({ root, specs: options.specs, file: options.out })
-  const { device, manifest } = await openKernels(options.device, { ...openOptions(context), compiled: true })
+  const { device, manifest } = await openKernels(options.device, {
+    ...openOptions(context, { on: options.on, who: 'tune' }),
+    compiled: true,
+  })
   try {
     const info = device.info()
     expectLibrary(info)

@@ -165,6 +165,8 @@ export const toolCodes = texts({
     'The file that runs on the other machine is missing here. | The package was not built completely. | Install the package again; in a checkout, npm run build.',
   'remote.busy':
     'The device of another machine is in use. | Another heddle has it; the message says whose. | Wait for it, or name another device with --device.',
+  'remote.cache':
+    'The cache folder on another machine cannot be written. | The user has no home folder there, or may not write it. | Set HEDDLE_CACHE there to a folder that can be written.',
   'remote.command':
     'The command that reaches another machine does not exist. | There is no ssh client, or the prefix given to --on is misspelt. | Install ssh, or correct the prefix.',
   'remote.device':
@@ -172,7 +174,7 @@ export const toolCodes = texts({
   'remote.disk':
     'The disk of the cache on another machine is full. | Node, the addon and kernels take about 100 MiB there, tensors up to 4 GiB. | Make room, or set HEDDLE_CACHE there to a folder on another disk.',
   'remote.glibc':
-    'The C library of another machine is too old. | Its system is older than the files that are sent. | Use a newer system or a container there, or run heddle with an older build of Node.',
+    'The C library of another machine is too old, or not glibc. | Its system is older than the files that are sent, or is built on musl. | Use a newer system with glibc or a container there, or run heddle with an older build of Node.',
   'remote.host':
     'The argument of --on is neither a name nor a command. | It begins with a dash, or a quote is not closed. | Give a name of ~/.ssh/config or a command prefix.',
   'remote.login':
@@ -182,7 +184,7 @@ export const toolCodes = texts({
   'remote.platform':
     'Another machine has another system or processor. | Files for Linux on x86-64 are sent. | Use a machine with Linux on x86-64, or run heddle there.',
   'remote.start':
-    'The agent on another machine did not start. | The command gives no shell with an input, or the cache there cannot be written. | Try the command with sh -c "cat" at its end; docker exec needs -i.',
+    'The agent on another machine did not start. | The command gives no shell with an input, or ssh does not reach the machine. | Try the command with sh -c "cat" at its end; docker exec needs -i.',
   'remote.stranger':
     'ssh does not trust the host key of another machine. | The machine is new to this user, was installed again, or is another one. | Compare the key with the machine, then run ssh NAME true and accept it.',
   'repro.case':

@@ -120,6 +120,7 @@ async function fill(
   const peers = (await readdir(peersFolder())).filter((name) => name.endsWith('.py')).sort()
   for (const file of [
     'templates/explorer.hbs',
+    'dist/agent.mjs',
     'dist/explorer.js',
     'dist/explorer-licences.txt',
     ...peers.map((name) => nameIn(packageRoot(), join(peersFolder(), name))),

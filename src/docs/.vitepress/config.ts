@@ -52,6 +52,7 @@ const sidebar: DefaultTheme.SidebarItem[] = [
         'int8-models',
         'tuning',
         'benchmark',
+        'another-machine',
         'explore',
         'read-a-kernel',
         'editor',

@@ -34,6 +34,11 @@ export interface SkippedDevice {
 export interface OpenOptions {
   /** Folder of the project whose kernels run. By default the nearest one, from the current folder upwards, in which heddle is used. */
   readonly root?: string | undefined
+  /**
+   * Machine of the device: a name of ~/.ssh/config, or a command prefix such as `docker exec -i box`; this one by default. Nothing has to be installed
+   * there. Kernels are compiled here.
+   */
+  readonly on?: string | undefined
   /** Cancels opening, and later any compilation. */
   readonly signal?: AbortSignal | undefined
   /** Called for each kernel that is compiled or found in the cache, once at least one has to be compiled. */

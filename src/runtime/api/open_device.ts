@@ -5,7 +5,7 @@ import { HeddleError, usageError } from '../../errors.js'
 import { type DeviceKind, type DeviceName, openDevice as openNative } from '../device.js'
 import { parseDevice } from '../device_name.js'
 import { jsByDefault, whyJs } from '../js/default.js'
-import { prepareNative } from '../open.js'
+import { openNamed, prepareNative } from '../open.js'
 import { DeviceCore } from './core.js'
 import { deviceOf } from './device.js'
 import type { Device, OpenOptions, SkippedDevice } from './device_types.js'
@@ -17,17 +17,21 @@ const preferred: readonly DeviceKind[] = ['cuda', 'simt']
 
 /**
  * Opens a device: the GPU (`cuda`, or `cuda:1` for the second of several), the CPU device (`simt`), or `js`, which runs kernels as JavaScript.
- * Without a name it opens the GPU if there is one, else the CPU device; on a machine without a C++ compiler `js`. A missing addon is built first.
- * @throws environment `device.unavailable`, `device.plugin`, `toolchain.*` if the machine lacks a prerequisite; usage `device.kind`,
- * `device.root`
+ * With `on` it opens a device of another machine. Without a name it opens the GPU if there is one, else the CPU device; on a machine without a C++ compiler `js`. A missing addon is built first.
+ * @throws environment `remote.*` with `on`, `device.unavailable`, `device.plugin`, `toolchain.*` if the machine lacks a prerequisite; usage `device.kind`,
+ * `device.root`, `remote.host`, `remote.device`
  */
 export async function openDevice(name?: DeviceName, options: OpenOptions = {}): Promise<Device> {
   if (name !== undefined) parseDevice(name)
-  checkOptions('device', 'openDevice', ['root', 'signal', 'onProgress', 'onNotice'], options)
+  checkOptions('device', 'openDevice', ['root', 'on', 'signal', 'onProgress', 'onNotice'], options)
   options.signal?.throwIfAborted()
   const root = options.root === undefined ? findRoot() : resolve(options.root)
   if (!existsSync(root)) throw usageError('device.root', `there is no folder ${root}`)
   const opening = { ...options, root }
+  if (options.on !== undefined) {
+    const there = await openNamed(name, { ...opening, who: 'openDevice' })
+    return deviceOf(there, root, [], new DeviceCore(there, projectIn(opening)))
+  }
   const chosen = name ?? (await jsByDefault(opening))
   await prepareNative(chosen, opening)
   const open = (wanted: DeviceName, skipped: readonly SkippedDevice[]): Device => {

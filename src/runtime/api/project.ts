@@ -70,14 +70,16 @@ export const projectIn =
     const untuned = untunedNote(manifest.matmuls, device.info())
     if (untuned !== undefined) options.onNotice?.(untuned)
     const { generated } = installation(options.root)
-    const kernels = kernelsOn(device, searched, options)
+    const kernels = await kernelsOn(device, searched, options)
     const isShipped = (key: string): boolean => generated.length > 1 && searched.folderOf(key) === generated.at(-1)
     return { manifest, kernels, isShipped }
   }
 
 /** Kernels of a project for a device: evaluated on `js`, precompiled in the portable bundle, otherwise compiled on demand. */
-function kernelsOn(device: Device, searched: SearchedManifest, options: OpenOptions): KernelSource {
+async function kernelsOn(device: Device, searched: SearchedManifest, options: OpenOptions): Promise<KernelSource> {
   const { portable, library } = installation(options.root)
   if (device.kind === 'js') return loweredSource(options.root, searched)
-  return portable ? loadKernels(device, library(device.kind), searched.manifest) : demandedKernels(device, searched, options)
+  if (!portable) return demandedKernels(device, searched, options)
+  await device.sendLibrary?.(library(device.kind))
+  return loadKernels(device, library(device.kind), searched.manifest)
 }

@@ -3,6 +3,7 @@
  * A process that finds it taken asks its holder who it is. It excludes other agents, of all users who share the machine's network namespace.
  */
 import { connect, createServer } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 
 const answerMs = 2000
 
@@ -26,13 +27,23 @@ export const holderOf = (name: string): Promise<string | undefined> =>
     socket.on('error', () => end(undefined))
   })
 
+/** Attempts before a lock counts as taken: the process of the caller's last command may be ending. */
+const attempts = 5
+const pauseMs = 200
+
 /** Takes a lock until the process ends. @returns its holder if another process has it */
 export async function takeLock(name: string, who: string): Promise<string | undefined> {
-  const taken = await new Promise<boolean>((resolve) => {
+  for (let attempt = 1; ; attempt++) {
+    if (await listens(name, who)) return undefined
+    if (attempt === attempts) return (await holderOf(name)) ?? 'a process that has just ended'
+    await sleep(pauseMs)
+  }
+}
+
+const listens = (name: string, who: string): Promise<boolean> =>
+  new Promise((resolve) => {
     const server = createServer((socket) => socket.on('error', () => undefined).end(who))
     server.on('error', () => resolve(false))
     server.listen(addressOf(name), () => resolve(true))
     server.unref()
   })
-  return taken ? undefined : ((await holderOf(name)) ?? 'a process that has just ended')
-}

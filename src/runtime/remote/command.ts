@@ -24,6 +24,9 @@ function wordsOf(text: string): string[] {
 /** True if the argument is a command prefix and not a name for ssh. */
 const isPrefix = (on: string): boolean => /[\s/]/.test(on)
 
+/** Commands that run the one that follows. */
+const wrappers = /^(.*\/)?(env|nice|setsid|sshpass|stdbuf|sudo|time|timeout)$/
+
 /** One word for a shell: in quotes. */
 const quoted = (word: string): string => `'${word.replaceAll("'", "'\\''")}'`
 
@@ -46,6 +49,6 @@ export function remoteCommand(on: string, script: string, args: readonly string[
   const [file = '', ...rest] = wordsOf(on.trim())
   if (file === '' || file.startsWith('-')) throw usageError('remote.host', `--on ${JSON.stringify(on)} is no command`, { hint })
   // ssh joins its words for the remote shell to split again.
-  const isSsh = /(^|\/)ssh$/.test(file)
+  const isSsh = [file, ...(wrappers.test(file) ? rest : [])].some((word) => /^(.*\/)?ssh$/.test(word))
   return { file, args: [...rest, ...(isSsh ? [shell.map(quoted).join(' ')] : shell)] }
 }

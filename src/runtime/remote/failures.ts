@@ -1,5 +1,6 @@
 /** Failures of a remote command, from its exit and from the messages of ssh, the shell, tar and the loader. */
 import { environmentError, HeddleError } from '../../errors.js'
+import type { Reply } from './protocol.js'
 
 export interface Ended {
   readonly on: string
@@ -35,9 +36,25 @@ export const otherPlatform = (on: string, there: string, here: string): HeddleEr
     hint: `use heddle on a machine with ${there}`,
   })
 
+/** Output on the link that the agent did not write. */
+export const noiseOn = (on: string): HeddleError =>
+  environmentError('remote.lost', `the link to ${on} was lost: something other than the agent wrote to it`, {
+    hint: 'take a command that passes output on as it is: without a terminal, as ssh -T and docker exec -i do',
+  })
+
 export const deviceTaken = (on: string, device: string, holder: string): HeddleError =>
   environmentError('remote.busy', `${device} on ${on} is in use by ${holder}`, {
     hint: 'wait for it, or name another device with --device',
+  })
+
+const diskFull = (on: string): HeddleError =>
+  environmentError('remote.disk', `the disk of the cache on ${on} is full`, {
+    hint: 'make room, or set HEDDLE_CACHE there to a folder on another disk',
+  })
+
+const cacheRefused = (on: string, detail: string): HeddleError =>
+  environmentError('remote.cache', `the cache on ${on} cannot be written: ${detail}`, {
+    hint: 'give the user a home folder there that can be written, or set HEDDLE_CACHE there',
   })
 
 /** Causes that messages of known programs name, most specific first. */
@@ -57,19 +74,21 @@ const causes: readonly (readonly [RegExp, (ended: Ended, match: RegExpExecArray)
       }),
   ],
   [
-    /version [`']GLIBC(?:XX)?_([\d.]+)' not found/,
-    ({ on }, [needed]) =>
-      environmentError('remote.glibc', `the C library of ${on} is too old: ${needed}`, {
+    /version [`'](GLIBC(?:XX)?_[\d.]+)' not found/,
+    ({ on }, [, needed]) =>
+      environmentError('remote.glibc', `the C library of ${on} is too old: ${needed} is needed`, {
         hint: 'take a newer system or a container there; heddle needs glibc 2.31, and the glibc of the Node that is sent',
       }),
   ],
   [
-    /No space left on device|Disk quota exceeded|ENOSPC|EDQUOT/,
+    /exec:? .*\/node: (?:not found|No such file)|\/node: cannot execute: required file not found/,
     ({ on }) =>
-      environmentError('remote.disk', `the disk of the cache on ${on} is full`, {
-        hint: 'make room, or set HEDDLE_CACHE there to a folder on another disk',
+      environmentError('remote.glibc', `${on} has another C library than glibc, or none of its loader`, {
+        hint: 'use a system or a container with glibc there: Debian, Ubuntu, Fedora and the like',
       }),
   ],
+  [/No space left on device|Disk quota exceeded/, ({ on }) => diskFull(on)],
+  [/heddle: no cache: (.*)/, ({ on, stderr }) => cacheRefused(on, tail(stderr))],
 ]
 
 /** Error of a command that ended before the agent answered (`remote.start`), or after it (`remote.lost`), or of the cause that it names. */
@@ -85,12 +104,22 @@ export function endedError(ended: Ended, hasAnswered: boolean): HeddleError {
       hint: 'run it again: what was sent is still there',
     })
   return environmentError('remote.start', `the agent on ${ended.on} did not start: ${detail}`, {
-    hint: 'the command must pass its input to a shell there: docker exec needs -i, for instance',
+    hint:
+      ended.file === 'ssh'
+        ? `make this work first: ssh ${ended.on} true`
+        : 'the command must pass its input to a shell there: docker exec needs -i, for instance',
   })
 }
 
-/** True if a message of the agent means a full disk. */
-export const isFullDisk = (message: string): boolean => /ENOSPC|EDQUOT/.test(message)
+const fullDisk = ['ENOSPC', 'EDQUOT']
+const unwritable = ['EACCES', 'EPERM', 'EROFS', 'ENOTDIR', 'ENOENT', 'EEXIST']
+
+/** Error of a reply: of the cache there, or with the code of the addon. */
+export function repliedError(on: string, error: NonNullable<Reply['error']>): Error {
+  const { message, code = '' } = error
+  if (fullDisk.includes(code)) return diskFull(on)
+  return unwritable.includes(code) ? cacheRefused(on, message) : Object.assign(new Error(message), error)
+}
 
 /** True for a failure of the link to another machine, which says nothing of the kernel that ran. */
 export const isOfLink = (error: unknown): boolean => error instanceof HeddleError && error.code.startsWith('remote.')

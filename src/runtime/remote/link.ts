@@ -6,7 +6,7 @@ import type { ChildProcessWithoutNullStreams } from 'node:child_process'
 import { pipeline } from 'node:stream/promises'
 import { constants, createBrotliCompress, createBrotliDecompress } from 'node:zlib'
 import type { HeddleError } from '../../errors.js'
-import { endedError, otherPlatform } from './failures.js'
+import { endedError, noiseOn, otherPlatform, repliedError } from './failures.js'
 import { encodeFrame, frameReader } from './frames.js'
 import { localParts, type Part, withArchive } from './parts.js'
 import { compression, type Reply, type Request } from './protocol.js'
@@ -130,10 +130,9 @@ function sender({ stdin }: ChildProcessWithoutNullStreams, bytes: Bytes) {
   }
 }
 
-/** Reads replies of an agent. Output of another program ends the command. */
-function replyReader(command: Command, bytes: Bytes, onReply: (reply: Reply) => void): void {
+/** Reads replies of an agent, or notices that another program writes. */
+function replyReader(command: Command, bytes: Bytes, onReply: (reply: Reply) => void, stop: () => void): void {
   const unpacked = createBrotliDecompress()
-  const stop = (): void => void command.child.kill()
   const read = frameReader((frame) => onReply(frame as Reply))
   unpacked.on('error', stop).on('data', (piece: Buffer) => {
     try {
@@ -148,38 +147,46 @@ function replyReader(command: Command, bytes: Bytes, onReply: (reply: Reply) => 
   }
 }
 
+/** Keeps this process alive for a waiting request; an idle link does not. */
+function hold(child: ChildProcessWithoutNullStreams, isHeld: boolean): void {
+  for (const each of [child, child.stdin, child.stdout, child.stderr]) {
+    const handle = each as { ref?: () => void; unref?: () => void }
+    if (isHeld) handle.ref?.()
+    else handle.unref?.()
+  }
+}
+
 function linkOf(on: string, command: Command, bytes: Bytes): Link {
   const { child, ended } = command
   const sent = sender(child, bytes)
   const waiting = new Map<number, Waiting>()
   let lost: HeddleError | undefined
   let [hasAnswered, isClosed] = [false, false]
-  // An idle link does not keep the process alive; a waiting request does.
-  const hold = (isHeld: boolean): void => {
-    for (const each of [child, child.stdin, child.stdout, child.stderr]) {
-      const handle = each as { ref?: () => void; unref?: () => void }
-      if (isHeld) handle.ref?.()
-      else handle.unref?.()
-    }
-  }
   const fail = (error: HeddleError): void => {
-    lost = error
+    lost ??= error
     for (const { reject } of waiting.values()) reject(error)
     waiting.clear()
   }
   ended.then((how) => fail(endedError(how, hasAnswered)), fail)
-  replyReader(command, bytes, ({ id, needs, value, error }) => {
+  const onReply = ({ id, needs, value, error }: Reply): void => {
     hasAnswered = true
     const request = waiting.get(id)
     for (const digest of needs ?? []) {
       // Bytes that nobody has: the request fails there, instead of waiting for ever.
       sent.tell({ op: 'give', digest, data: request?.blobs?.get(digest) ?? new Uint8Array() })
     }
-    if (needs !== undefined) return sent.flush()
+    if (needs !== undefined) {
+      sent.flush()
+      return
+    }
     waiting.delete(id)
-    if (waiting.size === 0) hold(false)
+    if (waiting.size === 0) hold(child, false)
     if (error === undefined) request?.resolve(value)
-    else request?.reject(Object.assign(new Error(error.message), error))
+    else request?.reject(repliedError(on, error))
+  }
+  replyReader(command, bytes, onReply, () => {
+    fail(noiseOn(on))
+    child.kill()
   })
   return {
     on,
@@ -191,7 +198,7 @@ function linkOf(on: string, command: Command, bytes: Bytes): Link {
       return new Promise((resolve, reject) => {
         waiting.set(sent.ask(request), { resolve, reject, blobs })
         sent.flush()
-        hold(true)
+        hold(child, true)
       })
     },
     tell(request) {
@@ -203,7 +210,7 @@ function linkOf(on: string, command: Command, bytes: Bytes): Link {
     close() {
       isClosed = true
       sent.end()
-      hold(false)
+      hold(child, false)
     },
   }
 }

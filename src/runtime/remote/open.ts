@@ -3,8 +3,9 @@ import { environmentError, usageError } from '../../errors.js'
 import { ensureNative, findNvcc } from '../../toolchain/index.js'
 import { type Device, wrapDevice } from '../device.js'
 import { type DeviceName, parseDevice } from '../device_name.js'
+import { shellWord } from './command.js'
 import { remoteDevice } from './device.js'
-import { deviceTaken, isFullDisk } from './failures.js'
+import { deviceTaken } from './failures.js'
 import { connect, type Link } from './link.js'
 import type { AboutMachine, Opened } from './protocol.js'
 import type { LinkOptions } from './start.js'
@@ -48,7 +49,7 @@ export async function openRemote(name: DeviceName | undefined, options: RemoteOp
     })
   const link = await connected(options, named?.kind)
   try {
-    const { kind, ordinal } = named ?? { kind: await bestDevice(link), ordinal: 0 }
+    const { kind, ordinal } = named ?? { kind: bestOf((await link.ask({ op: 'about' })) as AboutMachine), ordinal: 0 }
     if (kind === 'js') throw new Error('internal: js is no device of another machine')
     const who = options.who ?? 'heddle'
     const opened = await openOn(link, { op: 'open', kind, ordinal, who }, name ?? kind)
@@ -72,10 +73,11 @@ export async function openRemote(name: DeviceName | undefined, options: RemoteOp
 /** `182 kB`: enough to see if parts and tensors were sent again. */
 const sizeText = (bytes: number): string => (bytes < 1e6 ? `${Math.ceil(bytes / 1e3)} kB` : `${(bytes / 1e6).toFixed(1)} MB`)
 
-async function bestDevice(link: Link): Promise<'simt' | 'cuda'> {
-  const { devices } = (await link.ask({ op: 'about' })) as AboutMachine
-  return devices.some((device) => device.kind === 'cuda' && 'info' in device) ? 'cuda' : 'simt'
-}
+const bestOf = ({ devices }: AboutMachine): 'simt' | 'cuda' =>
+  devices.some((device) => device.kind === 'cuda' && 'info' in device) ? 'cuda' : 'simt'
+
+/** The device that opens by default on another machine. @throws errors of `aboutMachine` */
+export const bestDeviceOn = async (options: RemoteOptions): Promise<'simt' | 'cuda'> => bestOf(await aboutMachine(options))
 
 async function openOn(link: Link, request: Parameters<Link['ask']>[0], device: string): Promise<Opened> {
   try {
@@ -83,10 +85,9 @@ async function openOn(link: Link, request: Parameters<Link['ask']>[0], device: s
   } catch (error) {
     if (!(error instanceof Error)) throw error
     if ('holder' in error) throw deviceTaken(link.on, device, String(error.holder))
-    if (isFullDisk(error.message)) throw environmentError('remote.disk', `${link.on}: ${error.message}`)
     if ('code' in error && error.code === 'UNAVAILABLE')
       throw environmentError('device.unavailable', `${link.on} has no device ${device}: ${error.message}`, {
-        hint: `heddle doctor --on "${link.on}" lists its devices`,
+        hint: `heddle doctor --on ${shellWord(link.on)} lists its devices`,
       })
     throw error
   }

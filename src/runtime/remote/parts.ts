@@ -32,11 +32,13 @@ async function part(kind: string, files: Readonly<Record<string, string>>): Prom
   return { name: `${kind}-${hash.digest('hex').slice(0, 24)}`, files }
 }
 
-/** Node, the agent and the native files of this machine, in this order. @throws environment `addon.missing`, `remote.agent` */
-export async function localParts(): Promise<readonly Part[]> {
-  const agent = join(packageRoot(), 'dist', 'agent.mjs')
+/** Node, the agent of the package at `root`, and the native files of this machine, in this order. @throws environment `addon.missing`, `remote.agent` */
+export async function localParts(root = packageRoot()): Promise<readonly Part[]> {
+  const agent = join(root, 'dist', 'agent.mjs')
   if (!existsSync(agent))
-    throw environmentError('remote.agent', `there is no agent ${agent} to send`, { hint: 'npm run build writes it' })
+    throw environmentError('remote.agent', `there is no agent ${agent} to send`, {
+      hint: 'install heddle again; in a checkout, npm run build writes it',
+    })
   const folder = nativeFolder()
   const native = ['heddle.node', 'libheddle_simt.so', 'libheddle_cuda.so'].filter((name) => existsSync(join(folder, name)))
   return Promise.all([
