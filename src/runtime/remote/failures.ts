@@ -21,6 +21,9 @@ const tail = (stderr: string): string =>
     .slice(-4)
     .join('\n')
 
+/** Command line that tries the link alone. */
+const trial = (on: string): string => `${/\s/.test(on) ? on : `ssh ${on}`} true`
+
 const endOf = ({ file, exitCode, signal }: Ended): string =>
   signal !== null ? `${file} was ended by ${signal}` : `${file} ended with ${exitCode}`
 
@@ -63,14 +66,14 @@ const causes: readonly (readonly [RegExp, (ended: Ended, match: RegExpExecArray)
     /Host key verification failed|REMOTE HOST IDENTIFICATION HAS CHANGED/,
     ({ on, stderr }) =>
       environmentError('remote.stranger', `ssh does not trust the host key of ${on}:\n${tail(stderr)}`, {
-        hint: `compare the key with the machine's, then accept it: ssh ${on} true`,
+        hint: `compare the key with the machine's, then accept it: ${trial(on)}`,
       }),
   ],
   [
     /Permission denied \(|Too many authentication failures/,
     ({ on, stderr }) =>
       environmentError('remote.login', `${on} refuses the login:\n${tail(stderr)}`, {
-        hint: `make this work first: ssh ${on} true`,
+        hint: `make this work first: ${trial(on)}`,
       }),
   ],
   [
@@ -104,10 +107,9 @@ export function endedError(ended: Ended, hasAnswered: boolean): HeddleError {
       hint: 'run it again: what was sent is still there',
     })
   return environmentError('remote.start', `the agent on ${ended.on} did not start: ${detail}`, {
-    hint:
-      ended.file === 'ssh'
-        ? `make this work first: ssh ${ended.on} true`
-        : 'the command must pass its input to a shell there: docker exec needs -i, for instance',
+    hint: /(^|\/)ssh$/.test(ended.file)
+      ? `make this work first: ${trial(ended.on)}`
+      : 'the command must pass its input to a shell there: docker exec needs -i, for instance',
   })
 }
 

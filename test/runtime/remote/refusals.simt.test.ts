@@ -87,6 +87,7 @@ test('what ssh refuses: a stranger, a login, a machine that is away', async () =
     'hint: compare the key',
     'ssh stranger true',
   )
+  await expectRefused(ssh('ssh -T stranger'), 'remote.stranger', 'then accept it: ssh -T stranger true\n')
   await expectRefused(ssh('nobody'), 'remote.login', 'nobody refuses the login:', 'hint: make this work first: ssh nobody true')
   await expectRefused(
     ssh('away'),
