@@ -92,7 +92,11 @@ export async function deviceStage(
       const { subject, priced, nameOf } = subjectOf(dtype)
       const bench = { ...opened, layouts, ceilings, dtype, repeats: suite.repeats, signal }
       const cost = isHost ? costDevice(usualGpu) : costOf(info, ceilings, dtype)
-      return (await measure(bench, subject, dims)).map((times): SuiteCell => {
+      const all = completed(subject, dims)
+      const moved = subject.forms.flatMap(({ plan }) =>
+        cost === undefined ? [] : (priced?.(plan, all, dtype, cost)?.totals.bytes ?? []),
+      )
+      return (await measure(bench, subject, dims, moved)).map((times): SuiteCell => {
         const price = cost === undefined ? undefined : priced?.(times.plan, times.dims, dtype, cost)?.totals
         const further = price === undefined ? 0 : price.launches - price.kernels - price.matmuls
         return {

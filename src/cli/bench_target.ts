@@ -85,9 +85,10 @@ export async function runBenchTarget(name: string, options: BenchTargetOptions, 
       return { shape, priced: new Map(subject.forms.map(({ plan }) => [plan, prices(plan, dims)])) }
     })
     for (const { shape, priced: pricesOfPlans } of shapes) {
-      const times = await measure(bench, subject, shape)
+      const moved = [...pricesOfPlans.values()].flatMap((each) => each.moved ?? [])
+      const times = await measure(bench, subject, shape, moved)
       const priced = times.map((each): TargetTimes => {
-        const { further = 0, ...predictions } = pricesOfPlans.get(each.plan) ?? {}
+        const { further = 0, moved: _, ...predictions } = pricesOfPlans.get(each.plan) ?? {}
         return { ...each, ...predictions, launches: each.launches + further }
       })
       for (const each of priced) log(`${sizeText(each.dims)} ${describeTarget(each)}\n`)
@@ -156,6 +157,8 @@ type Prices = (
 ) => Pick<TargetTimes, 'predicted' | 'elsewhere'> & {
   /** Launches in addition to one for each step. */
   readonly further?: number
+  /** Bytes that the plan moves. */
+  readonly moved?: number
 }
 
 /** The GPU whose predicted times are shown next to times of the CPU device. */
@@ -197,6 +200,7 @@ async function pricesOf(
       predicted: own && own.microseconds / 1000,
       ...(other === undefined ? {} : { elsewhere: { device: usualGpu, milliseconds: other.microseconds / 1000 } }),
       further: priced === undefined ? 0 : priced.launches - priced.kernels - priced.matmuls,
+      ...(priced === undefined ? {} : { moved: priced.bytes }),
     }
   }
 }

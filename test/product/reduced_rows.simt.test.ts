@@ -1,9 +1,9 @@
 /** Matmuls whose rows are reduced, with every main loop that supports them, on the CPU device: equal to their IR. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { MatmulKernel } from '../../src/ir/product.js'
-import { reducedRows } from './graphs.js'
 import { planned, productOf, readOps } from './host.js'
 import { differences, type Kernels, launch, openProducts } from './host_simt.js'
+import { reducedRows } from './reduced_graphs.js'
 
 const ops = readOps()
 const kernels = reducedRows.map((each): MatmulKernel => productOf(planned(each, ops)))

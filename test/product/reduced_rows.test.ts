@@ -7,8 +7,8 @@ import type { ReducedRows } from '../../src/ir/product.js'
 import { tileProblem } from '../../src/schedule/tiles.js'
 import { reordered } from '../fuse/compare.js'
 import { refusal } from '../refusal.js'
-import { reducedRows, refusedRows } from './graphs.js'
 import { bothWays, planned, productOf, readOps } from './host.js'
+import { reducedRows, refusedRows } from './reduced_graphs.js'
 
 let ops: ReadonlyMap<string, Kernel>
 beforeAll(() => {

@@ -52,7 +52,7 @@ it('--device of verbs that time kernels takes those that compile them', () => {
 })
 
 it.each([
-  [{ roots: '.' }, 'openDevice has no option roots', 'did you mean root? options are root, signal, onProgress, onNotice'],
+  [{ roots: '.' }, 'openDevice has no option roots', 'did you mean root? options are root, on, signal, onProgress, onNotice'],
   [{ device: 'simt' }, 'openDevice has no option device', 'options are'],
   [null, 'openDevice: expected options { name: value }, got null', 'options are'],
   ['.', 'openDevice: expected options { name: value }, got', 'options are'],

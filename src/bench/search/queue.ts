@@ -25,7 +25,6 @@ export class TimingQueue {
   private readonly ending = new AbortController()
   private readonly oneByOne = pLimit(1)
   private failure: { readonly error: unknown } | undefined
-
   private readonly stage: SearchStage
   private readonly options: QueueOptions
 
@@ -67,9 +66,13 @@ export class TimingQueue {
     this.batches.add(batch)
   }
 
-  /** Resolves once at most `count` launches have no result, or the time is over. @throws the signal's reason, and as `failureOf` */
-  async atMost(count: number): Promise<void> {
-    while (this.underway.size > count && !this.options.isOver() && this.failure === undefined) await setTimeout(pause)
+  /**
+   * Resolves once a launch more has its result and at most `most` have none, or the time is over; at once if all have theirs.
+   * @throws the signal's reason, and as `failureOf`
+   */
+  async next(most: number): Promise<void> {
+    const left = Math.max(0, Math.min(most, this.underway.size - 1))
+    while (this.underway.size > left && !this.options.isOver() && this.failure === undefined) await setTimeout(pause)
     if (this.failure !== undefined) throw this.failure.error
     this.stage.signal.throwIfAborted()
   }

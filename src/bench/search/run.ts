@@ -150,8 +150,7 @@ async function searched(run: SearchRun, state: State, mayBeFinished: boolean): P
     async time(launches, seen) {
       report = seen
       queue.start(launches.flatMap(({ id: launch }) => problem.subjects.get(launch) ?? []))
-      // At least one result is waited for.
-      await queue.atMost(Math.min(fewestUnderway, queue.pending.size - 1)).finally(() => save(state.record))
+      await queue.next(mostUnderway).finally(() => save(state.record))
       return queue.pending
     },
   }
@@ -169,8 +168,8 @@ async function searched(run: SearchRun, state: State, mayBeFinished: boolean): P
   return result
 }
 
-/** Launches that are being compiled or timed when more are added. */
-const fewestUnderway = 8
+/** Launches that may still be compiled or timed when more are added. */
+const mostUnderway = 8
 
 /** False for a node on its own, whose kernel is that of its op or the library's. */
 const isDerived = ({ group, form }: Subject): boolean => group.group.launch.graph !== form.space.candidates.graph

@@ -75,9 +75,8 @@ export function targetProgram(graph: Graph, sizes: TargetSizes, manifest: Manife
   const size = (made: Readonly<Record<string, WeightTensor>>) =>
     Object.values(made).reduce((sum, { data }) => sum + data.byteLength, 0)
   const next = nextOf(graph, inputs, bound)
-  const again = new Set(Object.values(next))
-  const returned = Object.entries(graph.outputs).reduce(
-    (sum, [name, id]) => sum + (again.has(outputName(name)) ? 0 : elementsOf(infoOf(id)) * dtypeInfo[infoOf(id).dtype].bytes),
+  const returned = Object.values(graph.outputs).reduce(
+    (sum, id) => sum + elementsOf(infoOf(id)) * dtypeInfo[infoOf(id).dtype].bytes,
     0,
   )
   const names = (ids: Readonly<Record<string, unknown>>) => Object.fromEntries(Object.keys(ids).map((name) => [name, name]))
@@ -102,7 +101,7 @@ function nextOf(graph: Graph, inputs: Readonly<Record<string, ValueId>>, bound: 
   const next: Record<string, string> = {}
   for (const [name, id] of Object.entries(inputs)) {
     const versions = new Set([id])
-    let [last, after]: [ValueId | undefined, string | undefined] = [undefined, undefined]
+    let last: ValueId | undefined
     for (const { node, entry } of bound) {
       for (const { name: buffer, updates } of entry.buffers) {
         const [from, to] = updates === undefined ? [] : [node.inputs[updates], node.outputs[buffer]]
@@ -111,8 +110,8 @@ function nextOf(graph: Graph, inputs: Readonly<Record<string, ValueId>>, bound: 
         last = to
       }
     }
-    for (const [output, value] of Object.entries(graph.outputs)) if (sourceOf(graph, value) === last) after = outputName(output)
-    if (after !== undefined) next[name] = after
+    const after = Object.entries(graph.outputs).find(([, value]) => sourceOf(graph, value) === last)
+    if (after !== undefined) next[name] = outputName(after[0])
   }
   return next
 }

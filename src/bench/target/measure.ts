@@ -64,17 +64,23 @@ interface Ready {
   /** Bytes of inputs, weights and outputs, each counted once. */
   readonly bytes: number
   readonly zeros: readonly string[]
+  /** True if it updates inputs in place. */
+  readonly updates: boolean
   readonly rotation: Rotation
   readonly program: Program
   readonly samples: number[]
   release(): void
 }
 
-/** @throws usage `graph.dim`, `bench.shape`, `bind.*`; environment for a lack of memory or a kernel that cannot be built */
+/**
+ * @param moved bytes that each plan moves by the cost model: fewer than those of all inputs and outputs where kernels replace some places of an input
+ * @throws usage `graph.dim`, `bench.shape`, `bind.*`; environment for a lack of memory or a kernel that cannot be built
+ */
 export async function measure(
   bench: TargetBench,
   subject: Subject,
   given: Readonly<Record<string, number>>,
+  moved: readonly number[] = [],
 ): Promise<TargetTimes[]> {
   const { onStage, repeats, signal } = bench
   const dims = completed(subject, given)
@@ -93,7 +99,7 @@ export async function measure(
         samples.push(...times.map((milliseconds) => milliseconds / rotation.passes))
       }
     }
-    const bytes = Math.min(...ready.map((each) => each.bytes))
+    const bytes = Math.min(...ready.map((each) => each.bytes), ...(ready.some(({ updates }) => updates) ? moved : []))
     const results: TargetTimes[] = []
     for (const each of ready) results.push(await describe(bench, subject, dims, each, bytes))
     return results
@@ -136,7 +142,8 @@ async function prepare(bench: TargetBench, form: Form, dims: Readonly<Record<str
   const { passes } = rotation
   const { program, release } = await readyChain(bench, { target, passes, dims })
   const { bytes, zeros } = target
-  return { plan: form.plan, bytes, zeros, rotation, program, samples: [], release }
+  const updates = Object.keys(target.next).length > 0
+  return { plan: form.plan, bytes, zeros, updates, rotation, program, samples: [], release }
 }
 
 /** A whole program, without rotation: its weights are read once per pass. */
@@ -144,7 +151,7 @@ async function prepareProgram(bench: TargetBench, form: ProgramForm, dims: Reado
   const { program, bytes, zeros, release } = await readyProgram(bench, form, dims)
   const cache = cacheOf(bench.device.info())
   const rotation = { passes: 1, bytes, evicts: cache === undefined ? undefined : bytes >= 2 * cache }
-  return { plan: form.plan, bytes, zeros, rotation, program, samples: [], release }
+  return { plan: form.plan, bytes, zeros, updates: false, rotation, program, samples: [], release }
 }
 
 const isArithmetic = (dtype: DType): dtype is Arithmetic => dtypeInfo[dtype].scalar === 'f32' && !isFloat8(dtype)

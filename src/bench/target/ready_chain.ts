@@ -54,24 +54,29 @@ export async function readyChain(
   const opened: { release(): void }[] = [session]
   const release = (): void => opened.toReversed().forEach((each) => void each.release())
   try {
-    const updated = Object.keys(target.inputs).filter((name) => target.next[name] !== undefined)
-    const decls = chained(passes, () => Object.fromEntries(updated.map((name) => [name, declOf(target.inputs[name])])))
-    const states = await openStates({ device, layouts }, decls)
+    const of = (isUpdated: boolean): Readonly<Record<string, WeightTensor>> =>
+      chained(passes, () =>
+        Object.fromEntries(Object.entries(target.inputs).filter(([name]) => Object.hasOwn(target.next, name) === isUpdated)),
+      )
+    const [updated, given] = [of(true), of(false)]
+    const states = await openStates(
+      { device, layouts },
+      mapped(updated, ({ data: _, ...decl }) => decl),
+    )
     opened.push(states)
-    await fill(states, target, updated, passes)
+    await fill(states, updated)
     const program = await buildProgram({
       session,
       applications,
-      inputs: wired.inputs.filter((name) => decls[name] === undefined),
+      inputs: Object.keys(given),
       outputs: wired.outputs,
-      states: carried(states, target, updated, passes),
+      states: carried(states, target.next, passes),
       dims,
       types: typesOf(target.application.graph, dtype),
       changing,
     })
     opened.push(program)
-    const given = Object.entries(target.inputs).filter(([name]) => target.next[name] === undefined)
-    await program.run(chained(passes, () => Object.fromEntries(given.map(([name, { data }]) => [name, data]))))
+    await program.run(mapped(given, ({ data }) => data))
     await program.capture()
     return { program, release }
   } catch (error) {
@@ -80,30 +85,25 @@ export async function readyChain(
   }
 }
 
+const mapped = <T, R>(record: Readonly<Record<string, T>>, map: (value: T) => R): Record<string, R> =>
+  Object.fromEntries(Object.entries(record).map(([name, value]) => [name, map(value)]))
+
 const everyName = (name: string, passes: number): string[] => Array.from({ length: passes }, (_, pass) => inPass(pass, name))
 
-function declOf(tensor: WeightTensor | undefined) {
-  if (tensor === undefined) throw new Error('internal: an updated input that was not made')
-  const { data: _, ...decl } = tensor
-  return decl
-}
-
-async function fill(states: States, target: TargetProgram, updated: readonly string[], passes: number): Promise<void> {
-  for (const name of updated) {
-    const data = target.inputs[name]?.data
-    for (const wire of everyName(name, passes)) {
-      const slice = states.tensors[wire]?.slice
-      if (slice !== undefined && data !== undefined) await slice.buffer.write(slice.offset, data)
-    }
+async function fill(states: States, data: Readonly<Record<string, WeightTensor>>): Promise<void> {
+  for (const [wire, { slice }] of Object.entries(states.tensors)) {
+    const tensor = data[wire]
+    if (tensor !== undefined) await slice.buffer.write(slice.offset, tensor.data)
   }
 }
 
-const carried = (states: States, { next }: TargetProgram, updated: readonly string[], passes: number): ProgramStates =>
-  Object.fromEntries(
-    Array.from({ length: passes }, (_, pass) =>
-      updated.flatMap((name) => {
-        const [tensor, after] = [states.tensors[inPass(pass, name)], next[name]]
-        return tensor === undefined || after === undefined ? [] : [[inPass(pass, name), { tensor, next: inPass(pass, after) }]]
+/** The states of a chain: each holds what its pass leaves. */
+const carried = (states: States, next: TargetProgram['next'], passes: number): ProgramStates =>
+  chained(passes, (pass) =>
+    Object.fromEntries(
+      Object.entries(next).flatMap(([name, after]) => {
+        const tensor = states.tensors[inPass(pass, name)]
+        return tensor === undefined ? [] : [[name, { tensor, next: inPass(pass, after) }]]
       }),
-    ).flat(),
+    ),
   )

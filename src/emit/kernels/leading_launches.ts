@@ -2,15 +2,14 @@
  * Launches in front of a kernel as CUDA source. Each has a namespace of its own in the file, since its vector width and its names are its
  * own. The launcher of the op runs them in order and gives each the buffers and the scratch tensors that it reads and writes.
  */
-import type { TensorParam } from '../../ir/kernel.js'
 import { extentIn, type InRows, type MappedKernel, type Split } from '../../schedule/mapped.js'
 import { productText, toCount } from '../launch/conditions.js'
 import { launcherBody } from '../launch/launcher.js'
 import { operandText, type Scope, wideText } from '../print/expression.js'
 import { createNames } from '../print/names.js'
 import { render } from '../templates.js'
-import { bodyWriter, lines } from './frame.js'
 import { kernelTexts } from './kernel.js'
+import { splitLauncher } from './split_launcher.js'
 
 /** Namespaces of the launches in front, by their order; that of the last kernel's launcher, which has its widths as arguments, too. */
 const partName = (at: number): string => `part${at + 1}`
@@ -42,24 +41,11 @@ export function splitBody(mapped: MappedKernel, { whole, before, inRows }: Split
     dims.length === 0 ? 'heddle::Count(1)' : dims.map((each) => `heddle::Count(${operandText(extent(each), scope)})`).join(' * '),
   )
   const rows = inRows === undefined ? [] : rowsLines(inRows, { instance: whole }, scope)
-  const placeOf = ({ name }: TensorParam): number => {
-    const at = kernel.tensors.findIndex((tensor) => tensor.name === name)
-    return at >= 0 ? at : -1 - scratch.findIndex((tensor) => tensor.name === name)
-  }
-  const writer = bodyWriter()
-  const counts = [kernel.tensors, kernel.dims, kernel.attrs].map((list) => list.length).join(', ')
-  writer.writeLine(`heddle::Arguments arguments(launch, error, {"${mapped.key}", ${counts}});`)
-  kernel.dims.forEach((name, i) => {
-    if (used.dims.has(name)) writer.writeLine(`const int64_t ${names.dim(name)} = arguments.dim(${i}, "${name}");`)
-  })
-  for (const line of rows) writer.writeLine(line)
-  writer.writeLine(`const heddle::Count elements[] = {${sizes.join(', ')}};`)
-  writer.writeLine(`heddle::Split<${scratch.length}> split(launch, error, arguments, "${mapped.key}", elements);`)
   const parts = [...before.map((part, at) => [part, `${partName(at)}::run`] as const), [mapped, last] as const]
-  for (const [{ instance }, run] of parts)
-    writer.writeLine(`split.run(${[run, ...instance.kernel.tensors.map(placeOf)].join(', ')});`)
-  writer.writeLine('return split.status;')
-  return lines(writer)
+  return splitLauncher({
+    ...{ key: mapped.key, kernel, names, used: used.dims, before: rows, scratch, sizes },
+    runs: parts.map(([{ instance }, run]) => [run, instance.kernel.tensors]),
+  })
 }
 
 /** Source that computes groups as rows where their sizes suit one launch. */

@@ -3,7 +3,7 @@
  * a row program, which combines them. Their launcher divides the scratch memory between the tensors that they share.
  */
 import type { Expr } from '../../ir/expr.js'
-import type { Kernel, TensorParam } from '../../ir/kernel.js'
+import type { Kernel } from '../../ir/kernel.js'
 import type { MatmulKernel, ReducedRows } from '../../ir/product.js'
 import { mapPart } from '../../schedule/map.js'
 import type { MappedKernel } from '../../schedule/mapped.js'
@@ -14,9 +14,9 @@ import { factorsBody } from '../product/factors.js'
 import { noting } from '../product/frame.js'
 import { groupsBody } from '../product/group_parts.js'
 import { render } from '../templates.js'
-import { bodyWriter, lines } from './frame.js'
 import { headersOfMapped } from './headers.js'
 import { kernelTexts } from './kernel.js'
+import { splitLauncher } from './split_launcher.js'
 import { declareNames, type TemplateInstance, templateFile } from './template.js'
 
 /** Namespace of the second launch. */
@@ -110,23 +110,10 @@ function launcherText(
   const computed = Object.entries(rest?.computed ?? {}).flatMap(([name, value]) =>
     used.dims.has(name) ? [`const int64_t ${names.dim(name)} = ${wideText(value, scope)};`] : [],
   )
-  const writer = bodyWriter()
-  const counts = [kernel.tensors, kernel.dims, kernel.attrs].map((list) => list.length).join(', ')
-  writer.writeLine(`heddle::Arguments arguments(launch, error, {"${key}", ${counts}});`)
-  kernel.dims.forEach((name, i) => {
-    if (used.dims.has(name)) writer.writeLine(`const int64_t ${names.dim(name)} = arguments.dim(${i}, "${name}");`)
-  })
-  for (const line of computed) writer.writeLine(line)
-  writer.writeLine(`const heddle::Count elements[] = {${sizes.join(', ')}};`)
-  writer.writeLine(`heddle::Split<${shared.length}> split(launch, error, arguments, "${key}", elements);`)
-  const placeOf = ({ name }: TensorParam): number => {
-    const at = kernel.tensors.findIndex((tensor) => tensor.name === name)
-    return at >= 0 ? at : -1 - shared.findIndex((tensor) => tensor.name === name)
-  }
-  writer.writeLine(`split.run(${[products, ...first.tensors.map(placeOf)].join(', ')});`)
-  writer.writeLine(
-    `split.run(${[`slots_of_${key}::${restName}::run`, ...mapped.instance.kernel.tensors.map(placeOf)].join(', ')});`,
-  )
-  writer.writeLine('return split.status;')
-  return render('launcher', { key, body: lines(writer) })
+  const runs = [
+    [products, first.tensors],
+    [`slots_of_${key}::${restName}::run`, mapped.instance.kernel.tensors],
+  ] as const
+  const body = splitLauncher({ key, kernel, names, used: used.dims, before: computed, scratch: shared, sizes, runs })
+  return render('launcher', { key, body })
 }

@@ -69,7 +69,7 @@ describe('a monoid of several fields', () => {
       code: 'monoid',
       message:
         'own is not a monoid over these elements: it is not commutative: { a: -2, b: -2 } and { a: 5.25, b: 0.25 } give { a: -10.5, b: -10.25 }, in the other order { a: -10.5, b: -2.5 }',
-      hint: 'a reduction combines elements in any order and grouping; where the order matters, use a scan',
+      hint: 'the compiler chooses the order and grouping of a reduction, so combine must be associative and commutative; where the order matters, use a scan',
     }))
 
   it('is read at the index of a loop over its row, and so are values computed from it', () => {

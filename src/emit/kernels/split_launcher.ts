@@ -1,0 +1,40 @@
+/** Body of a launcher that runs several launches of one op in order, with scratch tensors between them (native/device/split.cuh). */
+import type { Kernel, TensorParam } from '../../ir/kernel.js'
+import type { Names } from '../print/names.js'
+import { bodyWriter, lines } from './frame.js'
+
+export interface SplitLauncher {
+  readonly key: string
+  /** The op: the buffers, dimensions and attributes that the launcher takes. */
+  readonly kernel: Pick<Kernel, 'tensors' | 'dims' | 'attrs'>
+  readonly names: Names
+  /** Dimensions that the lines and sizes read. */
+  readonly used: ReadonlySet<string>
+  /** Lines in front of the launches. */
+  readonly before: readonly string[]
+  readonly scratch: readonly TensorParam[]
+  /** Source of the number of elements of each scratch tensor. */
+  readonly sizes: readonly string[]
+  /** Functions to run, each with its tensors. */
+  readonly runs: readonly (readonly [run: string, tensors: readonly TensorParam[]])[]
+}
+
+/** Lines of the launcher. A tensor is given by its place: that of a buffer, or -1 - the place of a scratch tensor. */
+export function splitLauncher({ key, kernel, names, used, before, scratch, sizes, runs }: SplitLauncher): string {
+  const placeOf = ({ name }: TensorParam): number => {
+    const at = kernel.tensors.findIndex((tensor) => tensor.name === name)
+    return at >= 0 ? at : -1 - scratch.findIndex((tensor) => tensor.name === name)
+  }
+  const writer = bodyWriter()
+  const counts = [kernel.tensors, kernel.dims, kernel.attrs].map((list) => list.length).join(', ')
+  writer.writeLine(`heddle::Arguments arguments(launch, error, {"${key}", ${counts}});`)
+  kernel.dims.forEach((name, i) => {
+    if (used.has(name)) writer.writeLine(`const int64_t ${names.dim(name)} = arguments.dim(${i}, "${name}");`)
+  })
+  for (const line of before) writer.writeLine(line)
+  writer.writeLine(`const heddle::Count elements[] = {${sizes.join(', ')}};`)
+  writer.writeLine(`heddle::Split<${scratch.length}> split(launch, error, arguments, "${key}", elements);`)
+  for (const [run, tensors] of runs) writer.writeLine(`split.run(${[run, ...tensors.map(placeOf)].join(', ')});`)
+  writer.writeLine('return split.status;')
+  return lines(writer)
+}
