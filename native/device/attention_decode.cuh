@@ -58,24 +58,28 @@ inline int64_t decode_multiprocessors() {
 #endif
 }
 
-/// `items`: query rows times heads. Only an upper limit of the number of places is known, so a block may find that it has none.
+/// Warps of a multiprocessor at once, by registers.
+template <class Shape, bool Whole, class Slots>
+constexpr int64_t resident_warps = has_lean_decode<Shape, Whole, Slots> ? (Slots::has_fresh ? 20 : 24) : 8 * decode_resident<Shape>;
+
+/// `items`: query rows times heads, of which a multiprocessor computes `resident` warps at once; further blocks wait. Only an upper limit of
+/// the number of places is known, so a block may find that it has none.
 template <class Shape>
-DecodeGrid decode_grid(int64_t items, int64_t places) {
+DecodeGrid decode_grid(int64_t items, int64_t places, int64_t resident) {
   const int64_t multiprocessors = decode_multiprocessors();
 #if !defined(HEDDLE_HOPPER)
   constexpr bool has_clusters = false;
 #else
   const bool has_clusters = device_attribute(cudaDevAttrComputeCapabilityMajor) >= 9;
 #endif
-  // A warp has the registers for two pieces in flight. A multiprocessor holds about 32 such warps; further blocks wait.
-  constexpr int64_t resident = 32, most_cluster = 8, worthwhile = 4;
+  constexpr int64_t most_cluster = 8, worthwhile = 4;
   const int64_t segments = DecodeSplit::most_of(places), blocks = items * segments;
   const int64_t pieces = (DecodeSplit::longest_of(places) + Shape::piece - 1) / Shape::piece;
   const int64_t useful = pieces < Shape::workers ? pieces : Shape::workers;
   const int64_t most_warps = segments > 1 || items > multiprocessors ? Shape::crowded_warps : Shape::warps;
   DecodeGrid grid = {1, 1};
   // Split rows are long, and most of their blocks may have no places: the blocks that have some are not made smaller for the others.
-  while (grid.warps < most_warps && grid.warps < useful && (segments > 1 || items * grid.warps < resident * multiprocessors)) grid.warps *= 2;
+  while (grid.warps < most_warps && grid.warps < useful && (segments > 1 || items * grid.warps * 2 <= resident * multiprocessors)) grid.warps *= 2;
   // Each further block of a cluster costs a microsecond, about the time of four consecutive pieces.
   while (has_clusters && grid.cluster < most_cluster && grid.cluster * grid.warps * 2 <= useful &&
          blocks * grid.cluster * 2 <= multiprocessors && pieces >= worthwhile * grid.warps * grid.cluster) {
@@ -112,6 +116,9 @@ template <class T, class Shape, bool Whole, class Slots>
 constexpr bool can_stream = Whole && Shape::rows == 1 && Shape::chunks == 1 && Shape::size >= 64 && sizeof(T) == 2 && has_steps<Slots> &&
                             !scales_rows<Slots>;
 
+/// Least places of a row that is streamed: a block of a shorter one ends before its ring has paid for its barriers.
+constexpr int least_streamed = 256;
+
 /// Number of blocks of a multiprocessor that stream at once; 0 if that is not profitable. It is profitable if places are contiguous and
 /// each multiprocessor has more than one block to run. With more blocks, it waits less while one begins or ends.
 template <class Slots>
@@ -119,7 +126,7 @@ int64_t streaming_blocks(const DecodeExtents& extents, const Slots& slots, int64
 #if defined(HEDDLE_HOPPER)
   if (device_attribute(cudaDevAttrComputeCapabilityMajor) != 9) return 0;
 #endif
-  if (grid.cluster > 1 || slots.key_step() != extents.head_dim || slots.value_step() != extents.value_dim) return 0;
+  if (extents.places < least_streamed || grid.cluster > 1 || slots.key_step() != extents.head_dim || slots.value_step() != extents.value_dim) return 0;
   const int64_t multiprocessors = decode_multiprocessors(), all = items * DecodeSplit::most_of(extents.places);
   const int64_t blocks = (all + multiprocessors - 1) / multiprocessors;
   return blocks < 2 ? 0 : blocks < most_streaming<Slots> ? blocks : most_streaming<Slots>;
@@ -138,13 +145,28 @@ int32_t launch_decode_streamed(const heddle_launch* queue, heddle_error* error, 
       attention_decode_streamed<T, O, Shape, Slots, Caches...>, extents, key, value, out, slots, caches...);
 }
 
+/// True if the lean kernel of a shape takes less time: warps have one piece each, or wait for others.
+template <class Shape>
+bool is_lean(const DecodeGrid& grid, int64_t items, int64_t places, int64_t segments) {
+  const int64_t pieces = (DecodeSplit::longest_of(places) + Shape::piece - 1) / Shape::piece, warps = grid.warps * grid.cluster;
+  return pieces <= warps || items * segments * warps > 8 * decode_resident<Shape> * decode_multiprocessors();
+}
+
 /// Enqueues `attention_decode` with one shape.
 template <class Shape, bool Whole, class T, class O, class Slots, class... Caches>
 int32_t launch_decode_shape(const heddle_launch* queue, heddle_error* error, const char* name, int64_t items, int64_t rows, DecodeGrid grid,
                             DecodeExtents extents, In<T> key, In<T> value, Out<O> out, Slots slots, Caches... caches) {
-  return launch_decode_kernel<Shape, Whole, T, O, Slots, Caches...>(queue, error, name, items, rows, grid, Shape::shared_bytes(extents.places),
-                                                                   attention_decode<T, O, Shape, Whole, Slots, Caches...>, extents, key, value,
-                                                                   out, slots, caches...);
+  const auto start = [&](auto lean) {
+    return launch_decode_kernel<Shape, Whole, T, O, Slots, Caches...>(
+        queue, error, name, items, rows, grid, Shape::shared_bytes(extents.places),
+        attention_decode<T, O, Shape, Whole, decltype(lean)::value, Slots, Caches...>, extents, key, value, out, slots, caches...);
+  };
+#if !defined(HEDDLE_SIMT)
+  if constexpr (has_lean_decode<Shape, Whole, Slots>) {
+    if (is_lean<Shape>(grid, items, extents.places, DecodeSplit::most_of(extents.places))) return start(Constant<true>{});
+  }
+#endif
+  return start(Constant<false>{});
 }
 
 /// Extents of a launch: `shared` adjacent heads have the same keys and values, `places` is the number of places of each sequence in memory.
@@ -195,7 +217,7 @@ int32_t launch_attention_decode(const heddle_launch* launch, heddle_error* error
       using Shape = DecodeHeads<T, decltype(size)::value>;
       const int64_t groups = items.value / given.shared * ((given.shared + Shape::rows - 1) / Shape::rows);
       return launch_decode_kernel<Shape, true, T, O, Slots, Caches...>(
-          launch, error, name, groups, items.value, decode_grid<Shape>(groups, given.places), Shape::shared_bytes(given.places, extents.shared),
+          launch, error, name, groups, items.value, decode_grid<Shape>(groups, given.places, Shape::resident_warps), Shape::shared_bytes(given.places, extents.shared),
           attention_decode_heads<T, O, Shape, Slots, Caches...>, extents, key, value, out, slots, caches...);
     };
     if (alike && given.shared > 1 && given.head_dim == 64) return start_heads(Integer<64>{});
@@ -206,7 +228,7 @@ int32_t launch_attention_decode(const heddle_launch* launch, heddle_error* error
   const auto start_rows = [&](auto lanes, auto chunks, auto whole, auto rows) {
     using Shape = DecodeShape<T, decltype(lanes)::value, decltype(chunks)::value, decltype(rows)::value>;
     const int64_t groups = items.value / given.shared * ((given.shared + Shape::rows - 1) / Shape::rows);
-    const DecodeGrid grid = decode_grid<Shape>(groups, given.places);
+    const DecodeGrid grid = decode_grid<Shape>(groups, given.places, resident_warps<Shape, decltype(whole)::value, Slots>);
     if constexpr (can_stream<T, Shape, decltype(whole)::value, Slots>) {
       const int64_t blocks = streaming_blocks(extents, slots, groups, grid);
       if (blocks > 0) {

@@ -23,6 +23,7 @@ struct DecodeHeads {
   static constexpr int workers = 16;                      // per segment
   // Per block at most: eight warps use the registers of a multiprocessor, so blocks that wait for one another have half as many.
   static constexpr int warps = 8, crowded_warps = 4;
+  static constexpr int64_t resident_warps = 64;  // twice those that fit: a step of 64 sequences measured faster with small blocks that wait
   static constexpr int key_chunks = HeadDim / 32, value_chunks = HeadDim / 64;
   static constexpr uint32_t row_bytes = (size + 4) * 4;  // as in DecodeShape
 

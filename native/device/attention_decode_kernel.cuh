@@ -127,12 +127,13 @@ __device__ __forceinline__ void attend_places(const DecodeExtents& extents, cons
   finish_decode<Shape, Whole>(extents, item_of, sums + (attends_fresh ? 1 : 0), slot_of, out, parts, slots);
 }
 
-/// Kernel with pieces in registers.
-template <class T, class O, class Shape, bool Whole, class Slots, class... Caches>
-__global__ void __launch_bounds__(256, decode_resident<Shape>)
+/// Kernel with pieces in registers. `Lean`: see `has_lean_decode`.
+template <class T, class O, class Shape, bool Whole, bool Lean, class Slots, class... Caches>
+__global__ void __launch_bounds__(256, Lean ? lean_resident<Slots> : decode_resident<Shape>)
     attention_decode(const DecodeExtents extents, const In<T> key, const In<T> value, const Out<O> out, const Out<float> parts,
                      const Slots slots, Caches... caches) {
-  attend_places<Shape, Whole, HeldPieces<T, Shape, Whole, Slots>>(extents, key, value, out, parts, slots, caches...);
+  using Pieces = HeldPieces<T, Shape, Whole, Slots, Lean ? 1 : decode_held<Shape, Whole, Slots>>;
+  attend_places<Shape, Whole, Pieces>(extents, key, value, out, parts, slots, caches...);
 }
 
 /// Number of blocks of a multiprocessor that may stream at once: registers suffice for three, or for two if elements depend on whole rows.

@@ -59,6 +59,14 @@ constexpr int decode_held = [] {
 template <class Shape>
 constexpr int decode_resident = Shape::chunks > 1 || Shape::rows > 2 || Shape::rows * Shape::vec > 16 ? 1 : 2;
 
+/// True if a shape has a lean kernel: one piece in flight a warp, and registers for more warps. It is for rows of one piece a warp, and for
+/// launches of so many rows that warps wait for a place on a multiprocessor.
+template <class Shape, bool Whole, class Slots>
+constexpr bool has_lean_decode = Whole && decode_resident<Shape> == 2 && Shape::vec <= 8 && decode_held<Shape, Whole, Slots> > 1;
+/// Blocks of 256 threads that its registers must suffice for. A fresh place takes registers itself.
+template <class Slots>
+constexpr int lean_resident = Slots::has_fresh ? 2 : 3;
+
 /// A lane's columns of a row of a head.
 template <class Shape, bool Whole>
 struct DecodeColumns {

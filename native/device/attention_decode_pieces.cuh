@@ -45,8 +45,8 @@ struct DecodePlaces {
   __device__ __forceinline__ bool is_attended(int j) const { return j < stored && j != fresh_at; }
 };
 
-/// Pieces in registers. The rows of a piece are looked up one piece ahead.
-template <class T, class Shape, bool Whole, class Slots>
+/// Pieces in registers, `Count` of them. The rows of a piece are looked up one piece ahead.
+template <class T, class Shape, bool Whole, class Slots, int Count>
 class HeldPieces {
  public:
   using Places = DecodePlaces<T, Shape, Whole, Slots>;
@@ -59,7 +59,7 @@ class HeldPieces {
   __device__ __forceinline__ HeldPieces(const Places& places, const Walk& first, int, Shared16, int) : places_(places), next_(first) {
     find();
     HEDDLE_UNROLL
-    for (int at = 0; at < count; ++at) load_next(held_[at]);
+    for (int at = 0; at < Count; ++at) load_next(held_[at]);
   }
 
   /// Calls `take(at, piece)` for each piece of the warp, starting with `at`, and starts loading those ahead.
@@ -67,7 +67,7 @@ class HeldPieces {
   __device__ __forceinline__ void each(Walk at, Take take) {
     while (!at.is_done()) {
       HEDDLE_UNROLL
-      for (int i = 0; i < count; ++i) {
+      for (int i = 0; i < Count; ++i) {
         if (at.is_done()) break;
         take(at, held_[i]);
         at.advance();
@@ -77,8 +77,6 @@ class HeldPieces {
   }
 
  private:
-  static constexpr int count = decode_held<Shape, Whole, Slots>;
-
   __device__ __forceinline__ void find() {
     HEDDLE_UNROLL
     for (int u = 0; u < Shape::unroll; ++u) {
@@ -113,7 +111,7 @@ class HeldPieces {
   const Places& places_;
   Walk next_;
   int owners_[Shape::unroll];
-  Piece held_[count];
+  Piece held_[Count];
 };
 
 /// Pieces in a ring of shared memory: a chunk of it has the next piece of every warp of the block. These are adjacent, so that one copy
