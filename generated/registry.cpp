@@ -321,6 +321,9 @@ int32_t heddle_launch_gelu_tanh__f32(const heddle_launch* launch, heddle_error* 
 int32_t heddle_launch_greedy__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_greedy__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_greedy__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_greedy_loss__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_greedy_loss__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_greedy_loss__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_greedy_of_peaks(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_gelu__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_gelu__f16(const heddle_launch* launch, heddle_error* error);
@@ -589,6 +592,12 @@ int32_t heddle_launch_matmul_bias_gelu__f32(const heddle_launch* launch, heddle_
 int32_t heddle_launch_matmul_bias_gelu_tanh__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_matmul_bias_gelu_tanh__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_matmul_bias_gelu_tanh__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_matmul_bias_greedy__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_matmul_bias_greedy__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_matmul_bias_greedy__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_matmul_bias_greedy_loss__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_matmul_bias_greedy_loss__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_matmul_bias_greedy_loss__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_matmul_bias_relu__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_matmul_bias_relu__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_matmul_bias_relu__f32(const heddle_launch* launch, heddle_error* error);
@@ -601,6 +610,12 @@ int32_t heddle_launch_matmul_bias_silu__f32(const heddle_launch* launch, heddle_
 int32_t heddle_launch_matmul_cast_f32__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_matmul_cast_f32__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_matmul_cast_f32__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_matmul_greedy__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_matmul_greedy__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_matmul_greedy__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_matmul_greedy_loss__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_matmul_greedy_loss__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_matmul_greedy_loss__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_matmul_residual__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_matmul_residual__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_matmul_residual__f32(const heddle_launch* launch, heddle_error* error);
@@ -1203,6 +1218,9 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"greedy__bf16", "52c06f87df65859e8a88a2b598781e3fefec90fd457130895bc6e254d24f2bad", 7, 4, 0, heddle_launch_greedy__bf16, "rrrrrww"},
       {"greedy__f16", "94349217631523d0e34054218c2fef7d5b46793ca330d0775e7448b9a56624c7", 7, 4, 0, heddle_launch_greedy__f16, "rrrrrww"},
       {"greedy__f32", "c66272a6a8cef793695deef5da9c14c6a3cb63c2823d8beed751c02edfd44e4d", 7, 4, 0, heddle_launch_greedy__f32, "rrrrrww"},
+      {"greedy_loss__bf16", "c8de18a73807fc8e4c30cb7a0e76aff2883d637a92d7940c3b62cd8de3750af4", 8, 4, 0, heddle_launch_greedy_loss__bf16, "rrrrrwww"},
+      {"greedy_loss__f16", "d31cfc09e7dec73efe550d8bef8098290cf77e09e3c4c854653848cb8e027834", 8, 4, 0, heddle_launch_greedy_loss__f16, "rrrrrwww"},
+      {"greedy_loss__f32", "143223a2df3e466504ab0e3b82ab57a332e55a087d6d86339a8ec128ee2a8a9e", 8, 4, 0, heddle_launch_greedy_loss__f32, "rrrrrwww"},
       {"greedy_of_peaks", "4e621590ec9746604c272e3d20ac128a9185623df0cdae36a3c97c4f2534e138", 8, 4, 0, heddle_launch_greedy_of_peaks, "rrrrrrww"},
       {"int8_bias_gelu__bf16", "01ab96e16d08c922faa40b30c3c17227812178dcf31b5739dd38d6a738f095ce", 4, 2, 1, heddle_launch_int8_bias_gelu__bf16, "rrrw"},
       {"int8_bias_gelu__f16", "0fefbed6a3917ed3c91ecd82f5f55df06cee2116694a6e4330cdf426130b88b2", 4, 2, 1, heddle_launch_int8_bias_gelu__f16, "rrrw"},
@@ -1471,6 +1489,12 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"matmul_bias_gelu_tanh__bf16", "52b822964a62aac0bfee2b6824d039889d83d64d47891408d70d0807b5879814", 4, 3, 0, heddle_launch_matmul_bias_gelu_tanh__bf16, "rrrw"},
       {"matmul_bias_gelu_tanh__f16", "41f35b6e6e79ef12be212cf5e20abdf144badbc07b3b89434d76694a745963e8", 4, 3, 0, heddle_launch_matmul_bias_gelu_tanh__f16, "rrrw"},
       {"matmul_bias_gelu_tanh__f32", "29a9dd1aa510e3ec558f4f3cbc1cc2b459a01dc0450ddd298d5906faeac7a2df", 4, 3, 0, heddle_launch_matmul_bias_gelu_tanh__f32, "rrrw"},
+      {"matmul_bias_greedy__bf16", "f33ba35e5e4e3308082d55951e7d09815da6c29a054c71eebb66d0b82bf4d55f", 9, 5, 0, heddle_launch_matmul_bias_greedy__bf16, "rrrrrrrww"},
+      {"matmul_bias_greedy__f16", "300f695a11d4eeacc5ac9f3ff069f18d2bc1e95fa0ff5b9730b38ea4150d0a6d", 9, 5, 0, heddle_launch_matmul_bias_greedy__f16, "rrrrrrrww"},
+      {"matmul_bias_greedy__f32", "d269d5476e2964d8aaa20e0996c94f492020faa8154b827eaa01c364dff30e19", 9, 5, 0, heddle_launch_matmul_bias_greedy__f32, "rrrrrrrww"},
+      {"matmul_bias_greedy_loss__bf16", "2f780eb12489e51c7b6b0848e682b52d597114c8ca62b30fa843d5530e819588", 10, 5, 0, heddle_launch_matmul_bias_greedy_loss__bf16, "rrrrrrrwww"},
+      {"matmul_bias_greedy_loss__f16", "081a1c9af7ddafb0937bb65facac5ff8f5b1e0c4b72bc177afc6f70b8bbc1df8", 10, 5, 0, heddle_launch_matmul_bias_greedy_loss__f16, "rrrrrrrwww"},
+      {"matmul_bias_greedy_loss__f32", "c30c81d8fd1a0a9a2ff869f41b9afadc067946f73fa316c6782495f978cd6f6f", 10, 5, 0, heddle_launch_matmul_bias_greedy_loss__f32, "rrrrrrrwww"},
       {"matmul_bias_relu__bf16", "074481443930865f91ee6801456bc320e6a0413b31f47bfd34ed140733086ca3", 4, 3, 0, heddle_launch_matmul_bias_relu__bf16, "rrrw"},
       {"matmul_bias_relu__f16", "211de966ddbcdba323689811fd268c9194f9c5ba1fc5e23b30b51a5db8017cf4", 4, 3, 0, heddle_launch_matmul_bias_relu__f16, "rrrw"},
       {"matmul_bias_relu__f32", "b672d6987916e2223bf4a7b892fbf3edccb7f9a284f01b12cf5da57d5ca798cb", 4, 3, 0, heddle_launch_matmul_bias_relu__f32, "rrrw"},
@@ -1483,6 +1507,12 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"matmul_cast_f32__bf16", "e6743bdff8d7c89988f592e9f5c896c7acd34e4be5c1415852766e4040fe01f4", 3, 3, 0, heddle_launch_matmul_cast_f32__bf16, "rrw"},
       {"matmul_cast_f32__f16", "f50a1c4ea9a00bb32168420ae206487d4d607794fc4d9d0a3cc061fc836527f9", 3, 3, 0, heddle_launch_matmul_cast_f32__f16, "rrw"},
       {"matmul_cast_f32__f32", "abb238afe9a9e5a7b788393c7f3780c5db9cda948e20d1e3219fec50cc8e0b05", 3, 3, 0, heddle_launch_matmul_cast_f32__f32, "rrw"},
+      {"matmul_greedy__bf16", "e3acc4d9619c4388246f3d57abe73e928cf2980f6bb220183058fc8212d21c6e", 8, 5, 0, heddle_launch_matmul_greedy__bf16, "rrrrrrww"},
+      {"matmul_greedy__f16", "e64574b026401b9e96aaa1b9b6bdd69263f741da4b26240b451e65a250c46f2a", 8, 5, 0, heddle_launch_matmul_greedy__f16, "rrrrrrww"},
+      {"matmul_greedy__f32", "7c94b57bf4bea268e1ed0b5c8ff7e2c94cc9d697603f7efa56636926090ff3ae", 8, 5, 0, heddle_launch_matmul_greedy__f32, "rrrrrrww"},
+      {"matmul_greedy_loss__bf16", "59aeb7cf56f76516742db6967e5194e9a7b20a6895d0d9a1f9e4fb0a4bfb6451", 9, 5, 0, heddle_launch_matmul_greedy_loss__bf16, "rrrrrrwww"},
+      {"matmul_greedy_loss__f16", "af8a99f3ec161a2cef8413c93567514d369762a980da5c0b6bf589ca5b513e84", 9, 5, 0, heddle_launch_matmul_greedy_loss__f16, "rrrrrrwww"},
+      {"matmul_greedy_loss__f32", "0ba2161e51ef5fe6bbf8082866e3f9ec4a6e2c95659995d1871389799effa2ae", 9, 5, 0, heddle_launch_matmul_greedy_loss__f32, "rrrrrrwww"},
       {"matmul_residual__bf16", "ace2ffd2607cbff8dfdf46eefa30a17a76621b8539dc1bdee2d51a63eaf21891", 4, 3, 0, heddle_launch_matmul_residual__bf16, "rrrw"},
       {"matmul_residual__f16", "32ab98ef0b8b9ad984ee1a7c3c438cdde0da995794e81b70d0873632c8c72fb9", 4, 3, 0, heddle_launch_matmul_residual__f16, "rrrw"},
       {"matmul_residual__f32", "f4a717a092365b32288d3ed8e635f62058be4a0aee202582eab81fe21fa9c8ca", 4, 3, 0, heddle_launch_matmul_residual__f32, "rrrw"},

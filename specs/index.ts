@@ -7,6 +7,7 @@ import { decoderLayers } from './graphs/decoder_layer.js'
 import { embeddings, untypedEmbeddings } from './graphs/embeddings.js'
 import { addedLayers, memoryLayers } from './graphs/encoder_layer.js'
 import { encoderLayers, pairLayers } from './graphs/encoder_layers.js'
+import { greedyHeads } from './graphs/greedy_heads.js'
 import {
   firstMaskedPooling,
   firstPooling,
@@ -40,6 +41,7 @@ import {
   greedyStep,
   keepBeamLosses,
   keepLosses,
+  recordLosses,
   sampleNarrowedStep,
   samplePartsStep,
   sampleStep,
@@ -69,6 +71,7 @@ import { firstToken } from './ops/first_token.js'
 import { forceWords } from './ops/force_words.js'
 import { swiglu } from './ops/gate.js'
 import { gatherTree } from './ops/gather_tree.js'
+import { greedyLoss } from './ops/greedy_loss.js'
 import { col32FromRows, int8Col32FromRows, rowsFromCol32, rowsFromInt8Col32 } from './ops/int8_col32.js'
 import { attendedTokens, firstKept, lastKept, meanKept } from './ops/kept_pooling.js'
 import { layerNorm } from './ops/layer_norm.js'
@@ -171,6 +174,7 @@ export const ops: Readonly<Record<string, Op>> = byName<Op>([
   gelu,
   geluTanh,
   greedy,
+  greedyLoss,
   greedyOfPeaks,
   int8Col32FromRows,
   lastKept,
@@ -256,6 +260,8 @@ export const graphs: Readonly<Record<string, GraphDecl>> = byName<GraphDecl>([
   firstMaskedPooling,
   firstPooling,
   forcedStep,
+  ...Object.values(greedyHeads.losses),
+  ...Object.values(greedyHeads.words),
   greedyPartsStep,
   greedyStep,
   hiddenStates,
@@ -287,6 +293,7 @@ export const graphs: Readonly<Record<string, GraphDecl>> = byName<GraphDecl>([
   ngramStep,
   penaltyStep,
   pooler,
+  recordLosses,
   sampleStep,
   sampleNarrowedStep,
   samplePartsStep,

@@ -108,6 +108,20 @@ struct WideGroups {
 
 #endif
 
+/// True for one matmul of 16-bit factors that are copied.
+template <class Slots>
+constexpr bool takes_stored_row = Slots::PRODUCTS == 1 && sizeof(typename Slots::Element) == 2 && tensor_core_type<typename Slots::Element> &&
+                                  all_copied<Slots>(std::make_integer_sequence<int, Slots::PRODUCTS + 1>());
+
+/// Enqueues the matmul of one row by the main loop of a row that is stored, which has these bits: its blocks are smaller where k is short.
+template <class Slots>
+int32_t launch_reduced_row(const heddle_launch* queue, heddle_error* error, const char* name, int64_t n, int64_t k, const Slots& slots,
+                           bool constant) {
+  const auto left = slots.copy_of(Factor<0>(), 0), right = slots.copy_of(Factor<1>(), 0);
+  return launch_matmul_rows<typename Slots::Element>(queue, error, name, 1, n, k, tensor_from(left.tensor, left.first),
+                                                     tensor_from(right.tensor, right.first), SmallGroups<Slots>(slots), constant);
+}
+
 /// Enqueues the matmuls of `matrices` matrices and the reductions of their groups. `constant`: as in launch_matmul_products(). Refuses a k
 /// of 0: main loops have nothing to do then.
 template <class Slots>
@@ -115,10 +129,13 @@ int32_t launch_matmul_reduced(const heddle_launch* queue, heddle_error* error, c
                               int64_t k, Slots slots, bool constant) {
   static_assert(Slots::PRODUCTS <= 3, "four lanes hold a group of each matmul");
   if (k <= 0) return fail(error, HEDDLE_INVALID, "kernel %s: k is 0, and rows of a matmul without terms are not reduced", name);
+  using Factors = std::make_integer_sequence<int, Slots::PRODUCTS + 1>;
+  if constexpr (takes_stored_row<Slots>) {
+    if (matrices == 1 && m == 1 && copies_all(slots, k, Factors())) return launch_reduced_row(queue, error, name, n, k, slots, constant);
+  }
   if (matrices * m <= few::most_rows)
     return launch_matmul_products(queue, error, name, matrices, m, n, k, FewReduced<Slots>(slots), constant);
 #if defined(HEDDLE_HOPPER)
-  using Factors = std::make_integer_sequence<int, Slots::PRODUCTS + 1>;
   if constexpr (Slots::PRODUCTS == 1 && sizeof(typename Slots::Element) == 2 && tensor_core_type<typename Slots::Element> &&
                 all_copied<Slots>(Factors())) {
     using T = typename Slots::Element;

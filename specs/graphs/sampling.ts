@@ -107,6 +107,16 @@ export const keepBeamLosses = graph('keep_beam_losses', {
   },
 })
 
+/** Update after a choice of tokens in the head: the losses of the tokens join those of earlier steps. */
+export const recordLosses = graph('record_losses', {
+  inputs: { loss: tensor('f32', 'r'), step: tensor('i32', 'o'), losses: tensor('f32', 's r') },
+  weights: {},
+  build: (g, { loss, step, losses }) => {
+    const recorded = g.apply(recordNumbers, { history: losses, x: loss, step }).y
+    return { nodes: { recorded }, outputs: { losses: recorded } }
+  },
+})
+
 /** Update after a choice of tokens: the negative log-likelihood of each by the model's own logits joins those of earlier steps. */
 export const keepLosses = graph('keep_losses', {
   inputs: {

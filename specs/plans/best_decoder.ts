@@ -1,10 +1,12 @@
 /**
  * This project's own decoder, one step at a time: one matmul for query, key and value, biases, activation and residuals in epilogues, and one kernel
- * per attention. Self-attention over the row's past also writes keys and values into their caches.
+ * per attention. Self-attention over the row's past also writes keys and values into their caches. A greedy step chooses its words within the head's
+ * matmul, whose logits are never stored.
  */
 import { type GraphDecl, plan } from 'heddle'
 import { biasedLanguageModelHead, decoderNorm, embedStep, languageModelHead } from '../graphs/decoder.js'
 import { decoderLayers } from '../graphs/decoder_layer.js'
+import { greedyHeads } from '../graphs/greedy_heads.js'
 import { crossAttentionNodes, selfAttentionNodes } from './decoder_nodes.js'
 
 type DecoderNode = typeof decoderLayers.pre.relu extends GraphDecl<infer N> ? N : never
@@ -35,4 +37,10 @@ export const bestDecoder = [
   plan('best-decoder', decoderNorm, { groups: {} }),
   plan('best-decoder', languageModelHead, { groups: { matmul_cast_f32: ['product', 'logits'] } }),
   plan('best-decoder', biasedLanguageModelHead, { groups: { matmul_bias_cast_f32: ['product', 'biased', 'logits'] } }),
+  plan('best-decoder', greedyHeads.words.decoder, { groups: { matmul_greedy: ['product', 'logits', 'chosen'] } }),
+  plan('best-decoder', greedyHeads.losses.decoder, { groups: { matmul_greedy_loss: ['product', 'logits', 'chosen'] } }),
+  plan('best-decoder', greedyHeads.words.biased, { groups: { matmul_bias_greedy: ['product', 'biased', 'logits', 'chosen'] } }),
+  plan('best-decoder', greedyHeads.losses.biased, {
+    groups: { matmul_bias_greedy_loss: ['product', 'biased', 'logits', 'chosen'] },
+  }),
 ]

@@ -5,6 +5,7 @@
  * `best-llama-int8w` and `best-llama-w8a8` have the same kernels around int8.
  */
 import { type GraphDecl, plan } from 'heddle'
+import { greedyHeads } from '../graphs/greedy_heads.js'
 import { llamaHead, llamaLikelihood, llamaSomeLogits, llamaWords } from '../graphs/llama_ends.js'
 import { everyFlags, type LlamaFlags, llamaLayer } from '../graphs/llama_layer.js'
 
@@ -121,6 +122,8 @@ export const bestLlama = [
     .flatMap((flags) => [over('step', flags), over('beams', flags), over('prompt', flags)]),
   plan('best-llama', llamaWords, { groups: {} }),
   plan('best-llama', llamaHead, { groups: { matmul_cast_f32: ['product', 'logits'] } }),
+  plan('best-llama', greedyHeads.words.llama, { groups: { matmul_greedy: ['product', 'logits', 'chosen'] } }),
+  plan('best-llama', greedyHeads.losses.llama, { groups: { matmul_greedy_loss: ['product', 'logits', 'chosen'] } }),
   plan('best-llama', llamaSomeLogits, { groups: { matmul_cast_f32: ['product', 'logits'] } }),
   plan('best-llama', llamaLikelihood, { groups: { matmul_cast_f32: ['product', 'logits'] } }),
 ]

@@ -5,6 +5,7 @@
 import { type GraphDecl, plan } from 'heddle'
 import { biasedLanguageModelHead, embedStep } from '../graphs/decoder.js'
 import { decoderLayers } from '../graphs/decoder_layer.js'
+import { greedyHeads } from '../graphs/greedy_heads.js'
 import { crossAttentionNodes, selfAttentionNodes } from './decoder_nodes.js'
 
 type DecoderNode = typeof decoderLayers.pre.relu extends GraphDecl<infer N> ? N : never
@@ -49,4 +50,6 @@ export const ftV21Decoder = [
   ...Object.entries(decoderLayers.post).map(([activation, layer]) => post(layer, activation)),
   plan('ft-v2.1', embedStep, { groups: { embed_step: ['words', 'scaled', 'placed'] } }),
   plan('ft-v2.1', biasedLanguageModelHead, { groups: { bias_cast_f32: ['biased', 'logits'] } }),
+  plan('ft-v2.1', greedyHeads.words.biased, { groups: { bias_cast_f32: ['biased', 'logits'] } }),
+  plan('ft-v2.1', greedyHeads.losses.biased, { groups: { bias_cast_f32: ['biased', 'logits'] } }),
 ]

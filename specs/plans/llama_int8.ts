@@ -5,6 +5,7 @@
  * activations in floats: with few rows, weights dominate the time, and they take half as many bytes.
  */
 import { type GraphDecl, plan } from 'heddle'
+import { greedyHeads } from '../graphs/greedy_heads.js'
 import { llamaHead, llamaLikelihood, llamaSomeLogits } from '../graphs/llama_ends.js'
 import { everyFlags, type LlamaFlags, llamaLayer } from '../graphs/llama_layer.js'
 import { bestLayer } from './best_llama.js'
@@ -164,6 +165,8 @@ const bestInt8w = (form: Form, flags: LlamaFlags) => {
 /** Nothing around the layers is quantised: near ties between tokens are decided there. */
 const ends = (name: string) => [
   plan(name, llamaHead, { groups: { matmul_cast_f32: ['product', 'logits'] } }),
+  plan(name, greedyHeads.words.llama, { groups: { matmul_greedy: ['product', 'logits', 'chosen'] } }),
+  plan(name, greedyHeads.losses.llama, { groups: { matmul_greedy_loss: ['product', 'logits', 'chosen'] } }),
   plan(name, llamaSomeLogits, { groups: { matmul_cast_f32: ['product', 'logits'] } }),
   plan(name, llamaLikelihood, { groups: { matmul_cast_f32: ['product', 'logits'] } }),
 ]

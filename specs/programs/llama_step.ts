@@ -6,10 +6,18 @@
  * parts of a row of logits, k candidates of each.
  */
 import { type Programming, type ProgramResult, type ProgramTensor, program, tensor } from 'heddle'
+import { greedyHeads } from '../graphs/greedy_heads.js'
 import { keepTokens, llamaHead, llamaWords } from '../graphs/llama_ends.js'
-import { greedyPartsStep, keepLosses, sampleNarrowedStep, samplePartsStep, sampleTopStep } from '../graphs/sampling.js'
+import {
+  greedyPartsStep,
+  keepLosses,
+  recordLosses,
+  sampleNarrowedStep,
+  samplePartsStep,
+  sampleTopStep,
+} from '../graphs/sampling.js'
 import { cacheStates, type LlamaProgram, llamaConfig, llamaSizes, llamaStack } from './llama.js'
-import { keptWords, noProcessors, type Processors, processed, processorStates } from './processors.js'
+import { changesAny, keptWords, noProcessors, type Processors, processed, processorStates } from './processors.js'
 import { at, pick, type Values } from './values.js'
 
 export interface LlamaStepProgram extends LlamaProgram {
@@ -70,6 +78,23 @@ function chosenBy(p: Programming, choice: LlamaStepProgram['choice'], inputs: Lo
   return p.apply(choice === 'sample_narrowed' ? sampleNarrowedStep : sampleTopStep, narrowed, {}, {}, about)
 }
 
+/** Computes the tokens of the next step in the head, which then stores no logits: nothing else reads them. */
+function chooseInHead(p: Programming, x: ProgramResult, now: Values, fixed: Values, { losses, eps }: LlamaStepProgram): Values {
+  const inputs = { x, ...pick(now, ['step', 'finished']), ...pick(fixed, ['ends', 'limit']) }
+  const [weights, label] = [p.weights('head'), { label: 'head' }]
+  const kept = (words: ProgramResult) => {
+    const before = { ...pick(now, ['step', 'history', 'places', 'finished']), words }
+    return p.apply(keepTokens, before, {}, {}, { label: 'keep' })
+  }
+  if (!losses) {
+    const chosen = p.apply(greedyHeads.words.llama, inputs, weights, { eps }, label)
+    return { ...chosen, ...kept(chosen.words) }
+  }
+  const { loss, ...chosen } = p.apply(greedyHeads.losses.llama, inputs, weights, { eps }, label)
+  const lost = { loss, step: at(now, 'step'), losses: at(now, 'losses') }
+  return { ...chosen, ...p.apply(recordLosses, lost, {}, {}, { label: 'losses' }), ...kept(chosen.words) }
+}
+
 /** Computes the tokens of the next step. */
 function choose(p: Programming, now: Values, fixed: Values, given: ProgramResult, settings: LlamaStepProgram): Values {
   const common = { ...pick(now, ['step', 'finished']), ...pick(fixed, ['ends', 'limit']) }
@@ -93,6 +118,8 @@ export const llamaStep = program('llama_step', {
     const last = p.steps('step', settings.steps, all, (now: Values) => {
       const words = p.apply(llamaWords, { ids: at(now, 'words') }, p.weights('embeddings'), {}, { label: 'embed' }).hidden
       const made = llamaStack(p, 'step', words, now, { places: at(now, 'places') }, settings)
+      if (settings.choice === 'greedy' && !changesAny(settings.processors))
+        return { ...now, ...made.caches, ...chooseInHead(p, made.hidden, now, fixed, settings) }
       const given = { x: made.hidden }
       const { logits } = p.apply(llamaHead, given, p.weights('head'), { eps: settings.eps }, { label: 'head' })
       return { ...now, ...made.caches, ...choose(p, now, fixed, logits, settings) }

@@ -30,7 +30,8 @@ export interface Processors {
 
 export const noProcessors: Processors = { penalised: false, ngrams: 0, banned: false, minimum: false, forced: false }
 
-const changesAny = (processors: Processors): boolean => Object.values(processors).some(Boolean)
+/** True if any logits are changed before tokens are chosen. */
+export const changesAny = (processors: Processors): boolean => Object.values(processors).some(Boolean)
 
 /** Differences between programs. */
 export interface ProcessorDims {

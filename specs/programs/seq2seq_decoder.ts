@@ -7,9 +7,10 @@ import { type Programming, type ProgramResult, type ProgramTensor, program, tens
 import { beamStep, beamStepDiverse, beamStepHf } from '../graphs/beam.js'
 import { biasedLanguageModelHead, decoderNorm, embedStep, keepBeams, keepWords, languageModelHead } from '../graphs/decoder.js'
 import { decoderLayers } from '../graphs/decoder_layer.js'
-import { greedyStep, keepBeamLosses, keepLosses, sampleStep, sampleTopStep } from '../graphs/sampling.js'
+import { greedyHeads } from '../graphs/greedy_heads.js'
+import { greedyStep, keepBeamLosses, keepLosses, recordLosses, sampleStep, sampleTopStep } from '../graphs/sampling.js'
 import { splitHeads } from '../layouts/split_heads.js'
-import { keptWords, noProcessors, type Processors, processed, processedBeams, processorStates } from './processors.js'
+import { changesAny, keptWords, noProcessors, type Processors, processed, processedBeams, processorStates } from './processors.js'
 import { memoryStates } from './seq2seq_encoder.js'
 import { at, pick, type Values } from './values.js'
 
@@ -115,6 +116,22 @@ function states(
   return { carried, fixed }
 }
 
+/** Computes the tokens of the next step in the head, which then stores no logits: nothing else reads them. */
+function chooseInHead(p: Programming, x: ProgramResult, now: Values, fixed: Values, settings: Seq2seqDecoderProgram): Values {
+  const inputs = { x, ...pick(now, ['step', 'finished']), ...pick(fixed, ['ends', 'limit']) }
+  const form = settings.headBias ? 'biased' : 'decoder'
+  const [weights, label] = [p.weights('head'), { label: 'head' }]
+  const kept = (words: ProgramResult) =>
+    p.apply(keepWords, { ...pick(now, ['step', 'history']), words }, {}, {}, { label: 'keep' })
+  if (!settings.losses) {
+    const chosen = p.apply(greedyHeads.words[form], inputs, weights, {}, label)
+    return { ...chosen, ...kept(chosen.words) }
+  }
+  const { loss, ...chosen } = p.apply(greedyHeads.losses[form], inputs, weights, {}, label)
+  const lost = { loss, step: at(now, 'step'), losses: at(now, 'losses') }
+  return { ...chosen, ...p.apply(recordLosses, lost, {}, {}, { label: 'losses' }), ...kept(chosen.words) }
+}
+
 /** Computes the tokens of the next step, and the states that depend on them. */
 function choose(p: Programming, now: Values, fixed: Values, given: ProgramResult, settings: Seq2seqDecoderProgram): Values {
   const { choice, processors } = settings
@@ -193,6 +210,8 @@ export const seq2seqDecoder = program('seq2seq_decoder', {
       const x = settings.finalNorm
         ? p.apply(decoderNorm, { x: stacked }, p.weights('norm'), { eps }, { label: 'norm' }).hidden
         : stacked
+      if (settings.choice.kind === 'greedy' && !changesAny(settings.processors))
+        return { ...next, ...chooseInHead(p, x, now, fixed, settings) }
       const head = settings.headBias
         ? p.apply(biasedLanguageModelHead, { x }, p.weights('head'), {}, { label: 'head' })
         : p.apply(languageModelHead, { x }, p.weights('head'), {}, { label: 'head' })

@@ -186,9 +186,7 @@ describe('source', () => {
     expect(headerText(step, names)).toContain('llama_step_state_keys0 = ')
     expect(sourceText(step, names)).toMatch(/Size\(\d+\) \* d_r \* d_u/)
     const python = torchText(step, names)
-    expect(python).toContain(
-      'def llama_step(states: torch.Tensor, program: int, f: int, q: int, r: int, s: int, u: int) -> None:',
-    )
+    expect(python).toContain('def llama_step(states: torch.Tensor, program: int, f: int, r: int, s: int, u: int) -> None:')
     expect(python).toContain('mutates_args=("states",)')
     const bert = lowered('bert', 'best-encoder', {}, { layers: 1 })
     expect(torchText(bert, namesOf(bert))).toContain('    d_t = d_b * d_s if t < 0 else t\n')
