@@ -120,6 +120,7 @@ export default defineConfig([
       cli: 'src/cli/bin.ts',
       commands: 'src/cli/index.ts',
       index: 'src/index.ts',
+      job: 'src/cli/job.ts',
       lint: 'src/editor/lint.ts',
       register: 'src/frontend/register.ts',
       typescript_hooks: 'src/frontend/typescript_hooks.ts',

@@ -15,7 +15,8 @@ import { openKernels } from '../runtime/open.js'
 import { installation, searchManifests } from '../toolchain/index.js'
 import { deviceStage, modelStage } from './bench_stages.js'
 import { type CliContext, json } from './context.js'
-import { type DeviceName, deviceOption, onOption, openOptions } from './opening.js'
+import { readResult } from './job_result.js'
+import { type DeviceName, deviceOption, onOption, openOptions, readOption } from './opening.js'
 import { positive } from './options.js'
 import { searchPath } from './search_path.js'
 import { version } from './version.js'
@@ -75,6 +76,25 @@ export async function runSuites(file: string, options: BenchSuiteOptions, contex
 
 type Save = (results: readonly SuiteResult[], info: NativeDeviceInfo | undefined) => Promise<void>
 
+/** Results of packed suites, saved as those that run here. @throws usage `result.*`, `suite.history` */
+export async function readSuiteResults(
+  file: string,
+  { save }: Pick<BenchSuiteOptions, 'save'>,
+  { root, log }: CliContext,
+): Promise<readonly SuiteResult[]> {
+  const { result, about } = await readResult(resolve(root, file), 'bench suite')
+  const results = result as readonly SuiteResult[]
+  if (save !== undefined) {
+    const path = resolve(root, save === true ? usualHistory : save)
+    await appendHistory(
+      path,
+      results.map((each) => entryOf(each, about)),
+    )
+    log(`saved: ${path}\n`)
+  }
+  return results
+}
+
 /** Returns the writer of a history, which is read first: nothing is timed in vain. @throws usage `suite.history` */
 async function saving(save: BenchSuiteOptions['save'], { root, signal, log }: CliContext): Promise<Save> {
   if (save === undefined) return async () => undefined
@@ -111,10 +131,14 @@ export const suiteCommand = (context: () => CliContext) =>
     )
     .option('--repeats <count>', 'timed replays of each plan, shape and type, instead of those of the suite', positive)
     .option('--specs <dir>', 'folder of the spec modules', 'specs')
+    .addOption(readOption().conflicts('predicted'))
     .option('--save [file]', `add the runs to a history; default: ${usualHistory}`)
     .addOption(new Option('--format <format>', 'of the results').choices(formats).default('table' as const))
     .option('--json', 'the same as --format json')
     .action(async (file, options) => {
-      const results = await runSuites(file, options, context())
+      const { read } = options
+      const results = await (read === undefined
+        ? runSuites(file, options, context())
+        : readSuiteResults(read, options, context()))
       context().out(printed(results, options.json === true ? 'json' : options.format))
     })

@@ -4,7 +4,15 @@ import { type Command, Option } from '@commander-js/extra-typings'
 import { costOf } from '../bench/facts/cost.js'
 import { deviceCeilings } from '../bench/facts/facts.js'
 import type { Ceilings } from '../bench/floor.js'
-import { baselineFile, baselineOf, type Comparison, compare, deviceName, readBaseline } from '../bench/target/baseline.js'
+import {
+  type Baseline,
+  baselineFile,
+  baselineOf,
+  type Comparison,
+  compare,
+  deviceName,
+  readBaseline,
+} from '../bench/target/baseline.js'
 import { completed, measure, type TargetTimes } from '../bench/target/measure.js'
 import { findEntry, graphSubject, kernelSubject, programSubject, type Subject } from '../bench/target/subject.js'
 import { comparisonText, describeTarget, sizeText, targetTable } from '../bench/target/text.js'
@@ -17,8 +25,9 @@ import { openKernels } from '../runtime/open.js'
 import { expectNotSlower, expectSamples, ratioOf, usualRatio } from './bench_options.js'
 import { type CliContext, json } from './context.js'
 import { bare, explainer } from './explained.js'
+import { readResult } from './job_result.js'
 import { dimensions, jsonObject, positive } from './options.js'
-import { compiledDeviceOption, type DeviceName, dtypes, onOption, openOptions } from './pipeline.js'
+import { compiledDeviceOption, type DeviceName, dtypes, onOption, openOptions, readOption } from './pipeline.js'
 import { type SearchPath, searchPath } from './search_path.js'
 
 type Dims = Readonly<Record<string, number>>
@@ -98,16 +107,41 @@ export async function runBenchTarget(name: string, options: BenchTargetOptions, 
       await save?.(baselineOf(subject.name, info, dtype, sizes.flat()))
       log(`saved: ${resolve(root, options.save)}\n`)
     }
-    const comparisons = before === undefined ? undefined : compare(before, sizes.flat(), options.ratio ?? usualRatio)
-    if (comparisons?.length === 0) {
-      throw usageError('bench.baseline', `${options.baseline} has none of the plans and shapes that were timed`, {
-        hint: `it has ${before?.results.map(({ plan, dims }) => `${plan} ${sizeText(dims)}`).join('; ')}`,
-      })
-    }
+    const comparisons = comparisonsOf(before, sizes.flat(), options)
     return { subject: subject.name, kind: subject.kind, dtype, device: info, ceilings, sizes, comparisons }
   } finally {
     device.close()
   }
+}
+
+type Compared = Pick<BenchTargetOptions, 'baseline' | 'ratio'>
+
+/** @throws usage `bench.baseline` if the baseline has nothing that was timed */
+function comparisonsOf(before: Baseline | undefined, times: readonly TargetTimes[], { baseline, ratio = usualRatio }: Compared) {
+  if (before === undefined) return undefined
+  const comparisons = compare(before, times, ratio)
+  if (comparisons.length > 0) return comparisons
+  throw usageError('bench.baseline', `${baseline} has none of the plans and shapes that were timed`, {
+    hint: `it has ${before.results.map(({ plan, dims }) => `${plan} ${sizeText(dims)}`).join('; ')}`,
+  })
+}
+
+/** The result of a packed bench, compared and saved as one that runs here. @throws usage `result.*`, `bench.baseline`, `bench.save` */
+export async function readBenchTarget(
+  file: string,
+  options: Compared & Pick<BenchTargetOptions, 'save'>,
+  { root, log }: CliContext,
+): Promise<BenchTargetResult> {
+  const { result: read } = await readResult(resolve(root, file), 'bench')
+  const result = read as Omit<BenchTargetResult, 'comparisons'>
+  const { subject, device, dtype, sizes } = result
+  if (options.save !== undefined) {
+    await (await baselineFile(resolve(root, options.save)))(baselineOf(subject, device, dtype, sizes.flat()))
+    log(`saved: ${resolve(root, options.save)}\n`)
+  }
+  const about = { subject, device: deviceName(device), dtype }
+  const before = options.baseline === undefined ? undefined : await readBaseline(resolve(root, options.baseline), about)
+  return { ...result, comparisons: comparisonsOf(before, sizes.flat(), options) }
 }
 
 /** Subject for a name and plans. @throws usage `bench.unknown`, which lists the known names */
@@ -226,17 +260,20 @@ export const addTarget = (command: Command, context: () => CliContext) =>
     .addOption(onOption())
     .option('--repeats <count>', 'timed replays of each plan and shape', positive, 30)
     .option('--specs <dir>', 'folder of the spec modules', 'specs')
+    .addOption(readOption())
     .option('--save <file>', 'save the times as a baseline for later runs')
     .option('--baseline <file>', 'compare with saved times; exit 1 if something became slower')
     .option('--ratio <x>', 'smallest ratio of medians that counts as a difference', ratioOf, usualRatio)
     .option('--json', 'print the results as JSON')
     .action(async (name, options) => {
-      if (name === undefined) {
+      if (name === undefined && options.read === undefined) {
         throw usageError('bench.name', 'nothing to time', {
           hint: 'give a kernel or a graph, or one of: encoder, decoding, llama',
         })
       }
-      const result = await runBenchTarget(name, options, context())
+      const result = await (options.read === undefined
+        ? runBenchTarget(name ?? '', options, context())
+        : readBenchTarget(options.read, options, context()))
       const { comparisons } = result
       context().out(options.json ? json(result) : `${targetTable(result.sizes, result)}${comparisonText(comparisons ?? [])}`)
       expectNotSlower(comparisons, options)

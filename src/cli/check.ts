@@ -1,11 +1,13 @@
 /** `heddle check`: checks the project's own ops, graphs, plans and programs against their bodies on a device. Compiles only those. */
+import { resolve } from 'node:path'
 import { Command, Option } from '@commander-js/extra-typings'
 import { shellWord } from '../runtime/remote/command.js'
 import { type CheckGroup, type CheckReport, checkProject } from '../verify/check/check.js'
 import type { GpuSources } from '../verify/check/gpu_sources.js'
 import { type CheckedOptions, checkSetup } from './check_setup.js'
 import { type CliContext, json } from './context.js'
-import { deviceOption, dtypes, onOption } from './opening.js'
+import { readResult } from './job_result.js'
+import { deviceOption, dtypes, onOption, readOption } from './opening.js'
 import { pattern } from './options.js'
 
 export interface CheckVerbOptions extends CheckedOptions {
@@ -77,6 +79,15 @@ export async function check(names: readonly string[], options: CheckVerbOptions,
   return report
 }
 
+/** The report of a packed check, printed as that of one that runs here. @throws usage `result.*` */
+async function readCheck(file: string, { root, log }: CliContext): Promise<CheckReport> {
+  const { result } = await readResult(resolve(root, file), 'check')
+  const report = result as CheckReport
+  for (const group of report.groups) log(describeCheck(group))
+  if (report.gpu !== undefined) log(describeGpu(report.gpu))
+  return report
+}
+
 /** The scope of a check on `js`, which is a part of what others cover. */
 const onJs = ({ device }: Pick<CheckReport, 'device'>): string =>
   device.kind === 'js' ? ': on js, which compares the lowered IR with the body; no device ran generated source' : ''
@@ -102,9 +113,11 @@ export const checkCommand = (context: () => CliContext) =>
     .option('--nvcc', 'also compile every source with nvcc (default on the CPU device: one per op, if nvcc is installed)')
     .option('--no-nvcc', 'compile nothing with nvcc')
     .option('--specs <dir>', 'folder of the spec modules', 'specs')
+    .addOption(readOption())
     .option('--json', 'print the report as JSON')
     .action(async (names, options) => {
-      const report = await check(names, options, context())
+      const { read } = options
+      const report = await (read === undefined ? check(names, options, context()) : readCheck(read, context()))
       const rest = report.untried > 0 ? `, ${report.untried} not tried` : ''
       const closing = `${report.passed} passed, ${report.failed} failed${rest}${onJs(report)}\n`
       if (options.json) {

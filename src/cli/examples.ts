@@ -58,6 +58,10 @@ const examples: Readonly<Record<string, readonly Example[]>> = {
     ['heddle bench feed_forward --plans fused --save before.json', 'a graph, to compare later times with'],
     ['heddle bench feed_forward --on "docker exec -i box"', 'on the device of a container'],
   ],
+  pack: [
+    ['heddle pack bench feed_forward -o job.tar.xz', 'then there: tar -xf job.tar.xz && ./job/run'],
+    ['heddle pack check -o check.tar.gz', 'and here: heddle check --read result.json'],
+  ],
   'bench suite': [
     ['heddle bench suite --save', 'the suites of bench.ts, added to the history'],
     ['heddle bench suite --predicted h200 --format markdown', 'prices of a GPU that is not here, for a pull request'],

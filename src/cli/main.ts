@@ -58,6 +58,7 @@ const groups: Readonly<Record<string, Readonly<Record<string, () => Promise<Verb
     build: async () => (await import('./build.js')).buildCommand,
     export: async () => (await import('./export.js')).exportCommand,
     bundle: async () => (await import('./bundle.js')).bundleCommand,
+    pack: async () => (await import('./pack.js')).packCommand,
   },
   'The machine:': {
     config: async () => (await import('./config.js')).configCommand,

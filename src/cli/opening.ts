@@ -27,6 +27,10 @@ export const onOption = () =>
     'use a device of another machine: a name of ~/.ssh/config, or a command prefix such as "docker exec -i box"',
   )
 
+/** `--read` of verbs that can be packed. */
+export const readOption = () =>
+  new Option('--read <file>', 'run nothing: print the result.json of a packed run (heddle pack)').conflicts(['on', 'device'])
+
 /** Machine of a device, and the verb that uses it, which others who wait for the device read. */
 export interface Machine {
   readonly on?: string | undefined

@@ -17,7 +17,7 @@ import { type OpenKernels, type OpenOptions, openKernels } from '../runtime/open
 import { loadTokenizer, type Tokenizer } from '../text/tokenizer.js'
 import { searchManifests } from '../toolchain/index.js'
 
-export { compiledDeviceOption, type DeviceName, deviceOption, dtypes, onOption, openOptions } from './opening.js'
+export { compiledDeviceOption, type DeviceName, deviceOption, dtypes, onOption, openOptions, readOption } from './opening.js'
 
 export interface PipelineOptions {
   /** cuda if a GPU works, else simt. */

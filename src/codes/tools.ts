@@ -150,6 +150,10 @@ export const toolCodes = texts({
   'inspect.shape':
     'A kernel cannot be priced for these sizes. | A dimension is none of the kernel. | Give dimensions that the hint lists.',
   'inspect.stale': 'The specs no longer declare a generated kernel. | It was renamed or removed. | Run heddle gen.',
+  'job.damaged':
+    'A packed job is not whole. | The archive was cut, or files of its folder were changed or removed. | Unpack the archive again, into an empty folder.',
+  'job.result':
+    'The result of a job cannot be written. | The folder does not exist, or is not writable. | Start the job in a folder of your own, or name a file: ./job/run ../result.json.',
   'lock.lost':
     'Another process has taken over a lock of the cache. | This one was stopped for long, or clocks differ. | Run it again.',
   'output.file':
@@ -158,6 +162,10 @@ export const toolCodes = texts({
     'The output folder belongs to others. | It has files that heddle did not write, or contains the project, its specs or your home. | Name a new or an empty folder with --out; heddle gen --beside writes beside files of others.',
   'output.write':
     'A named output file cannot be written. | Its folder does not exist, or it is a folder or not writable. | Name a file in a folder that exists.',
+  'pack.archive':
+    'A job cannot be packed into this archive. | Its name ends in something other than .tar.xz and .tar.gz, its folder cannot be written, or xz is missing. | Name a .tar.gz in a folder that exists.',
+  'pack.verb':
+    'A command cannot be packed. | It is neither a bench of a name, a suite nor a check, or has an option that belongs to reading the result. | Pack bench NAME, bench suite or check, and give other options with --read.',
   'portable.export': 'The portable bundle cannot export. | It contains no sources. | Use the npm package.',
   'portable.frontend': 'The portable bundle cannot compile specs. | It contains no front end. | Use the npm package.',
   'portable.repro': 'The portable bundle cannot write reproductions. | It contains no specs to compile. | Use the npm package.',
@@ -191,6 +199,14 @@ export const toolCodes = texts({
     'A kernel has no such case. | The name is misspelt, or belongs to another kernel or storage type. | Copy it from the output of heddle check.',
   'repro.write':
     'A reproduction cannot be written. | The folder is not writable, or the disk is full. | Name another folder with --out.',
+  'result.damaged':
+    'The result of a job was changed after the job wrote it. | The file was cut while it was copied, or edited. | Copy it again from where the job ran.',
+  'result.foreign':
+    'A file is not the result of a job. | Another file is named, such as one of --json or --save. | Name the result.json that job/run wrote.',
+  'result.newer':
+    'The result of a job was written by a newer heddle. | The job was packed by another version. | Update heddle, or pack the job again.',
+  'result.verb':
+    'The result of a job belongs to another verb. | A check, a bench and a suite have different results. | Read it with the verb of the hint.',
   'search.graph':
     'A graph cannot be searched. | There is no graph of the name. | Copy it from heddle plan list or from the specs.',
   'search.out':

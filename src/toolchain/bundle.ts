@@ -166,7 +166,7 @@ export const mebibytes = (bytes: number): string => (bytes / 2 ** 20).toFixed(1)
 const missing = (path: string) => environmentError('bundle.missing', `${path} is not built`, { hint: 'run heddle build' })
 
 /** Symbols are two thirds of the Node binary and of no use to a machine that only runs models. */
-async function strip(path: string, signal: AbortSignal | undefined): Promise<void> {
+export async function strip(path: string, signal: AbortSignal | undefined): Promise<void> {
   const tool = await which('strip')
   if (tool === undefined) throw environmentError('bundle.strip', 'strip was not found on PATH', { hint: 'install binutils' })
   await expectSuccess(tool, [path], signal)
@@ -181,13 +181,22 @@ async function addModel(model: string, stage: string): Promise<void> {
 async function pack(folder: string, stage: string, signal: AbortSignal | undefined): Promise<string> {
   const xz = await which('xz')
   const archive = join(folder, `heddle-${platform()}-${arch()}.tar.${xz === undefined ? 'gz' : 'xz'}`)
-  const temporary = join(stage, basename(archive))
+  await archiveOf(stage, 'heddle', archive, signal)
+  return archive
+}
+
+/**
+ * Packs a folder into an archive, compressed as the name of the archive ends: `.xz`, else gzip.
+ * @param base parent of the folder; receives the archive while it is written
+ * @throws environment `bundle.tool`
+ */
+export async function archiveOf(base: string, name: string, archive: string, signal: AbortSignal | undefined): Promise<void> {
+  const temporary = join(base, basename(archive))
   // Sorted, without owners or times: equal content packs to an equal archive.
   const stable = ['--sort=name', '--owner=0', '--group=0', '--numeric-owner', '--mtime=@0']
-  const compress = xz === undefined ? '--gzip' : '--use-compress-program=xz -6 -T0'
-  await expectSuccess('tar', [...stable, compress, '-cf', temporary, '-C', stage, 'heddle'], signal)
-  await rename(temporary, archive)
-  return archive
+  const compress = archive.endsWith('.xz') ? '--use-compress-program=xz -6 -T0' : '--gzip'
+  await expectSuccess('tar', [...stable, compress, '-cf', temporary, '-C', base, name], signal)
+  await rename(temporary, archive).catch(() => copyFile(temporary, archive))
 }
 
 async function expectSuccess(file: string, args: readonly string[], signal: AbortSignal | undefined): Promise<void> {

@@ -113,19 +113,21 @@ export async function isServedWhole(root: string, target: Target, kernels: reado
 
 /**
  * True if a full build has the current version of files: by the keys of their objects, which need the compiler's version; on a machine without
- * a compiler, by the digests of the kernels' sources.
+ * a compiler, and of a build that was packed for other machines, by the digests of the kernels' sources.
  */
 async function serves({ report }: WholeBuild, files: readonly SourceFile[], kernels: readonly PlacedKernel[]): Promise<boolean> {
   const known = new Map(report.objects.map(({ source, key }) => [source, key]))
   if (!files.every(({ source }) => known.has(source))) return false
-  const { target, architecture, lineInfo } = report
+  const { target, architecture, lineInfo, travels } = report
+  const digests = new Map(report.digests?.map(({ key, digest }) => [key, digest]))
+  const hasSources = (): boolean => kernels.every(({ entry }) => digests.get(entry.key) === entry.digest)
+  if (travels === true) return hasSources()
   try {
     const recipe = await recipeFor(target, packageRoot(), { architecture, lineInfo })
     return (await keyFiles(recipe, files)).every(({ source, key }) => known.get(source) === key)
   } catch (error) {
     if (!(error instanceof HeddleError && error.code.startsWith('toolchain.'))) throw error
-    const digests = new Map(report.digests?.map(({ key, digest }) => [key, digest]))
-    return kernels.every(({ entry }) => digests.get(entry.key) === entry.digest)
+    return hasSources()
   }
 }
 

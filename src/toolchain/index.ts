@@ -8,6 +8,8 @@ export { type DemandedLibrary, type DemandOptions, demandKernels, type PlacedKer
 export { type Disassembled, disassemble } from './disassembly.js'
 export { reachedHeaders } from './includes.js'
 export { generatedFolder, type Installation, installation } from './installation.js'
+export { openJob } from './job.js'
+export { packJob, topFiles } from './job_pack.js'
 export { type BuildOptions, type BuildResult, buildKernels, libraryState } from './kernels.js'
 export { readManifestOf, type SearchedManifest, searchManifests } from './manifests.js'
 export { buildNative, ensureNative, type NativeResult } from './native.js'

@@ -17,6 +17,8 @@ export const buildReportSchema = z.strictObject({
   architecture: z.string().optional(),
   /** True if the kernels have line information. */
   lineInfo: z.boolean().optional(),
+  /** True if it was packed to run elsewhere, where another compiler does not make it stale. */
+  travels: z.literal(true).optional(),
   /** Hash of all link inputs: equal keys need no link. */
   key: digest,
   library: z.strictObject({ file: z.string(), bytes: z.number().int(), digest }),

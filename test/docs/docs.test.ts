@@ -85,6 +85,8 @@ describe('checks of documents', () => {
     expect(await refusedOption('npx heddle gen --fast')).toBe('--fast')
     expect(await refusedOption('npx heddle bench encoder --config bert-base --json')).toBeUndefined()
     expect(await refusedOption('heddle weave')).toBe('weave')
+    expect(await refusedOption('heddle pack bench rms_norm --fast -o job.tar.gz')).toBe('--fast')
+    expect(await refusedOption('heddle pack check --dtype f16 -o job.tar.gz')).toBeUndefined()
   })
   it('find links that lead nowhere', () => {
     const text = '[a](missing.md) [b](../../LICENSE) [c](index.md#no-such) `[d](x.md)`'

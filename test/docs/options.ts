@@ -10,6 +10,8 @@ export async function refusedOption(command: string): Promise<string | undefined
     .replace(/^[\w/]*\/?heddle /, 'heddle ')
     .split(' ')
   if (name !== 'heddle') return undefined
+  // A packed command has the options of its own verb.
+  if (words[0] === 'pack' && words[1] !== undefined) return refusedOption(['heddle', ...words.slice(1)].join(' '))
   const first = words.findIndex((word) => word.startsWith('-'))
   const verb = words.slice(0, first < 0 ? undefined : first)
   let help = ''

@@ -44,9 +44,11 @@ export type HistoryEntry = z.infer<typeof entry>
 export type HistoryCell = z.infer<typeof cell>
 
 /** Circumstances of a run. */
-export type Provenance = Pick<HistoryEntry, 'at' | 'commit' | 'versions' | 'state'> & {
-  readonly facts: HistoryEntry['device']['facts']
-}
+export const provenance = entry
+  .pick({ at: true, commit: true, versions: true, state: true })
+  .extend({ facts: entry.shape.device.shape.facts })
+
+export type Provenance = z.infer<typeof provenance>
 
 /** Six digits: more are noise, and a line is read by people. */
 const short = (value: number): number => Number(value.toPrecision(6))

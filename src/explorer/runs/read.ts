@@ -165,6 +165,8 @@ export function readRun(text: string, file: string): AnyRun {
   } catch (cause) {
     throw refused(file, 'is not JSON', cause)
   }
+  // A packed bench wraps its result.
+  if (typeof parsed === 'object' && parsed !== null && 'heddle' in parsed && 'result' in parsed) parsed = parsed.result
   const has = (field: string): boolean => typeof parsed === 'object' && parsed !== null && field in parsed
   try {
     if (has('version')) return { kind: 'saved', run: saved.parse(parsed) }
@@ -181,6 +183,6 @@ export function readRun(text: string, file: string): AnyRun {
 
 const refused = (file: string, problem: string, cause: unknown) =>
   usageError('explore.bench', `${file} ${problem}`, {
-    hint: 'give a file that `heddle bench ... --json` printed or `--save` wrote',
+    hint: 'give a file that `heddle bench ... --json` printed, or that `--save` or a packed bench wrote',
     cause,
   })
