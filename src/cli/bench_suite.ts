@@ -16,7 +16,8 @@ import { installation, searchManifests } from '../toolchain/index.js'
 import { deviceStage, modelStage } from './bench_stages.js'
 import { type CliContext, json } from './context.js'
 import { readResult } from './job_result.js'
-import { type DeviceName, deviceOption, onOption, openOptions, readOption } from './opening.js'
+import { expectOneMachine, machineLines, machinesOption, machinesTable, onEach } from './machines.js'
+import { type DeviceName, deviceOption, openOptions, readOption } from './opening.js'
 import { positive } from './options.js'
 import { searchPath } from './search_path.js'
 import { version } from './version.js'
@@ -118,12 +119,35 @@ function printed(results: readonly SuiteResult[], format: (typeof formats)[numbe
   return results.map(format === 'markdown' ? suiteMarkdown : suiteText).join('\n')
 }
 
+/** Runs suites on several machines, and prints a table per suite with a column for each. @throws usage `remote.several`; errors of `runSuites` */
+async function suiteMachines(
+  file: string,
+  options: Omit<BenchSuiteOptions, 'on'> & { readonly on: readonly string[]; readonly format: string; readonly json?: true },
+  context: CliContext,
+): Promise<void> {
+  const isJson = options.json === true || options.format === 'json'
+  expectOneMachine(options.on, { format: isJson || options.format === 'table' ? undefined : options.format })
+  const { machines, exitCode } = await onEach(options.on, context, (on) => runSuites(file, { ...options, on }, context))
+  if (exitCode !== 0) process.exitCode = exitCode
+  if (isJson) {
+    context.out(json({ machines }))
+    return
+  }
+  const names = new Set(machines.flatMap(({ result = [] }) => result.map(({ suite }) => suite)))
+  for (const name of names) {
+    const cellsOf = (results: readonly SuiteResult[] = []) => results.find(({ suite }) => suite === name)?.cells ?? []
+    context.out(`${name}\n${machinesTable(machines.map(({ on, result }) => ({ on, result: cellsOf(result) })))}`)
+  }
+  const lines = machines.map(({ result, ...rest }) => ({ ...rest, ...(result?.[0] && { result: result[0] }) }))
+  context.out(machineLines(lines))
+}
+
 export const suiteCommand = (context: () => CliContext) =>
   new Command('suite')
     .description('run a declared suite: plans x shapes x storage types in one table')
     .argument('[file]', 'a module that exports suites, as defineSuite returns', 'bench.ts')
     .addOption(deviceOption())
-    .addOption(onOption())
+    .addOption(machinesOption())
     .addOption(
       new Option('--predicted <device>', 'prices of the cost model of a device instead of times; needs no device').choices(
         costDevices,
@@ -137,8 +161,13 @@ export const suiteCommand = (context: () => CliContext) =>
     .option('--json', 'the same as --format json')
     .action(async (file, options) => {
       const { read } = options
+      const [on, ...others] = options.on ?? []
+      if (on !== undefined && others.length > 0) {
+        await suiteMachines(file, { ...options, on: [on, ...others] }, context())
+        return
+      }
       const results = await (read === undefined
-        ? runSuites(file, options, context())
+        ? runSuites(file, { ...options, on }, context())
         : readSuiteResults(read, options, context()))
       context().out(printed(results, options.json === true ? 'json' : options.format))
     })

@@ -26,8 +26,9 @@ import { expectNotSlower, expectSamples, ratioOf, usualRatio } from './bench_opt
 import { type CliContext, json } from './context.js'
 import { bare, explainer } from './explained.js'
 import { readResult } from './job_result.js'
+import { expectOneMachine, machineLines, machinesOption, machinesTable, onEach } from './machines.js'
 import { dimensions, jsonObject, positive } from './options.js'
-import { compiledDeviceOption, type DeviceName, dtypes, onOption, openOptions, readOption } from './pipeline.js'
+import { compiledDeviceOption, type DeviceName, dtypes, openOptions, readOption } from './pipeline.js'
 import { type SearchPath, searchPath } from './search_path.js'
 
 type Dims = Readonly<Record<string, number>>
@@ -144,6 +145,20 @@ export async function readBenchTarget(
   return { ...result, comparisons: comparisonsOf(before, sizes.flat(), options) }
 }
 
+/** Times a subject on several machines, and prints a table with a column for each. @throws usage `remote.several`; errors of `runBenchTarget` */
+async function benchMachines(
+  name: string,
+  options: Omit<BenchTargetOptions, 'on'> & { readonly on: readonly string[]; readonly json?: true | undefined },
+  context: CliContext,
+): Promise<void> {
+  const { on: all, save, baseline } = options
+  expectOneMachine(all, { save, baseline })
+  const { machines, exitCode } = await onEach(all, context, (on) => runBenchTarget(name, { ...options, on }, context))
+  const times = machines.map(({ on, result }) => ({ on, result: result?.sizes.flat() ?? [] }))
+  context.out(options.json === true ? json({ machines }) : `${machinesTable(times)}${machineLines(machines)}`)
+  if (exitCode !== 0) process.exitCode = exitCode
+}
+
 /** Subject for a name and plans. @throws usage `bench.unknown`, which lists the known names */
 export async function findSubject(
   name: string,
@@ -257,7 +272,7 @@ export const addTarget = (command: Command, context: () => CliContext) =>
     )
     .addOption(new Option('--dtype <dtype>', 'storage type').choices(dtypes).default('f32' as const))
     .addOption(compiledDeviceOption())
-    .addOption(onOption())
+    .addOption(machinesOption())
     .option('--repeats <count>', 'timed replays of each plan and shape', positive, 30)
     .option('--specs <dir>', 'folder of the spec modules', 'specs')
     .addOption(readOption())
@@ -271,8 +286,13 @@ export const addTarget = (command: Command, context: () => CliContext) =>
           hint: 'give a kernel or a graph, or one of: encoder, decoding, llama',
         })
       }
+      const [on, ...others] = options.on ?? []
+      if (name !== undefined && on !== undefined && others.length > 0) {
+        await benchMachines(name, { ...options, on: [on, ...others] }, context())
+        return
+      }
       const result = await (options.read === undefined
-        ? runBenchTarget(name ?? '', options, context())
+        ? runBenchTarget(name ?? '', { ...options, on }, context())
         : readBenchTarget(options.read, options, context()))
       const { comparisons } = result
       context().out(options.json ? json(result) : `${targetTable(result.sizes, result)}${comparisonText(comparisons ?? [])}`)

@@ -7,7 +7,8 @@ import type { GpuSources } from '../verify/check/gpu_sources.js'
 import { type CheckedOptions, checkSetup } from './check_setup.js'
 import { type CliContext, json } from './context.js'
 import { readResult } from './job_result.js'
-import { deviceOption, dtypes, onOption, readOption } from './opening.js'
+import { machinesOption, onEach } from './machines.js'
+import { deviceOption, dtypes, readOption } from './opening.js'
 import { pattern } from './options.js'
 
 export interface CheckVerbOptions extends CheckedOptions {
@@ -99,12 +100,37 @@ export function describeGpu({ nvcc, compiled, sources, findings }: GpuSources): 
   return `ok   nvcc ${nvcc}, sm_90: ${compiled} sources without a warning or a spill${rest}\n`
 }
 
+const closingOf = (report: CheckReport): string => {
+  const rest = report.untried > 0 ? `, ${report.untried} not tried` : ''
+  return `${report.passed} passed, ${report.failed} failed${rest}${onJs(report)}\n`
+}
+
+/** A missing fact is a usage error, like a refused spec: its author must add it. */
+const exitCodeOf = ({ failed, untried }: CheckReport): 0 | 1 | 2 => (failed > 0 ? 1 : untried > 0 ? 2 : 0)
+
+/** Checks on several machines, with a closing line for each. A failed check counts more than a machine that failed. */
+async function checkMachines(
+  names: readonly string[],
+  options: Omit<CheckVerbOptions, 'on'> & { readonly on: readonly string[] },
+  asJson: boolean,
+  context: CliContext,
+): Promise<void> {
+  const { machines, exitCode } = await onEach(options.on, context, (on) => check(names, { ...options, on }, context))
+  const codes = machines.map(({ result }) => (result === undefined ? 0 : exitCodeOf(result)))
+  if (asJson) context.out(json({ machines }))
+  else
+    for (const { on, result, error } of machines)
+      context.out(`${on}: ${result === undefined ? `failed, ${error?.code}\n` : closingOf(result)}`)
+  const worst = codes.includes(1) ? 1 : exitCode === 0 && codes.includes(2) ? 2 : exitCode
+  if (worst !== 0) process.exitCode = worst
+}
+
 export const checkCommand = (context: () => CliContext) =>
   new Command('check')
     .description("check the project's own ops, graphs, plans and programs against their bodies on a device")
     .argument('[names...]', 'ops, kernels that plans derive, graphs and programs; default: everything')
     .addOption(deviceOption())
-    .addOption(onOption())
+    .addOption(machinesOption())
     .addOption(new Option('--dtype <dtype>', 'storage type; default: all that are declared').choices(dtypes))
     .option('--plan <name>', 'graphs and programs under this plan only')
     .option('--filter <regexp>', 'only kernels, graphs and programs whose name matches')
@@ -116,15 +142,17 @@ export const checkCommand = (context: () => CliContext) =>
     .addOption(readOption())
     .option('--json', 'print the report as JSON')
     .action(async (names, options) => {
-      const { read } = options
-      const report = await (read === undefined ? check(names, options, context()) : readCheck(read, context()))
-      const rest = report.untried > 0 ? `, ${report.untried} not tried` : ''
-      const closing = `${report.passed} passed, ${report.failed} failed${rest}${onJs(report)}\n`
-      if (options.json) {
+      const { read, json: asJson = false } = options
+      const [on, ...others] = options.on ?? []
+      if (on !== undefined && others.length > 0) {
+        await checkMachines(names, { ...options, on: [on, ...others] }, asJson, context())
+        return
+      }
+      const report = await (read === undefined ? check(names, { ...options, on }, context()) : readCheck(read, context()))
+      if (asJson) {
         context().out(json(report))
-        context().log(closing)
-      } else context().out(closing)
-      // A missing fact is a usage error, like a refused spec: its author must add it.
-      if (report.failed > 0) process.exitCode = 1
-      else if (report.untried > 0) process.exitCode = 2
+        context().log(closingOf(report))
+      } else context().out(closingOf(report))
+      const exitCode = exitCodeOf(report)
+      if (exitCode !== 0) process.exitCode = exitCode
     })

@@ -20,7 +20,7 @@ const unrun = (): never => {
 
 /** Times a kernel, graph or program under its plans. @throws as `runBenchTarget`; slowdowns against a baseline are in its comparisons */
 export const bench = (name: string, options: Partial<BenchTargetOptions>, context: CliContext) =>
-  runBenchTarget(name, { ...addTarget(new Command('bench'), unrun).opts(), ...options }, context)
+  runBenchTarget(name, { ...addTarget(new Command('bench'), unrun).opts(), on: undefined, ...options }, context)
 
 /** Times forward passes of an encoder with random weights. @throws as `runBenchEncoder` */
 export const benchEncoder = (options: Partial<BenchEncoderOptions> & ShapeOptions, context: CliContext) =>

@@ -141,6 +141,10 @@ const saved = z.object({
   results: z.array(z.object({ plan: z.string(), dims, samples: z.array(number).min(1) })),
 })
 
+/** Runs of one subject on several machines, as `bench NAME --on a,b --json` prints them. Machines that failed have no result. */
+const machines = z.object({ machines: z.array(z.object({ on: z.string(), result: target.optional() })) })
+
+export type MachinesRun = z.infer<typeof machines>
 export type EncoderRun = z.infer<typeof encoder>
 export type TargetRun = z.infer<typeof target>
 export type DecodingRun = z.infer<typeof decoding>
@@ -153,6 +157,7 @@ export type AnyRun =
   | { readonly kind: 'decoding'; readonly run: DecodingRun }
   | { readonly kind: 'llama'; readonly run: LlamaRun }
   | { readonly kind: 'saved'; readonly run: SavedRun }
+  | { readonly kind: 'machines'; readonly run: MachinesRun }
 
 /** Replaces null by undefined: JSON has neither infinities nor undefined, and prints them as null. */
 const withoutNull = (_: string, value: unknown): unknown => (value === null ? undefined : value)
@@ -169,6 +174,7 @@ export function readRun(text: string, file: string): AnyRun {
   if (typeof parsed === 'object' && parsed !== null && 'heddle' in parsed && 'result' in parsed) parsed = parsed.result
   const has = (field: string): boolean => typeof parsed === 'object' && parsed !== null && field in parsed
   try {
+    if (has('machines')) return { kind: 'machines', run: machines.parse(parsed) }
     if (has('version')) return { kind: 'saved', run: saved.parse(parsed) }
     if (has('sizes')) return { kind: 'target', run: target.parse(parsed) }
     if (has('plans')) return { kind: 'llama', run: llama.parse(parsed) }

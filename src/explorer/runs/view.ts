@@ -4,6 +4,7 @@ import { unreachable } from '../../errors.js'
 import type { PlanReport } from '../../search/explain.js'
 import type { BenchView, Dot, Run, RunComparison, Timeline } from '../model.js'
 import { encoderView } from './encoder.js'
+import { machinesView } from './machines.js'
 import { decodingView, llamaView, savedView, targetView } from './others.js'
 import { kernelName, measuredTimeline } from './profile.js'
 import type { AnyRun } from './read.js'
@@ -21,6 +22,8 @@ function viewOf(any: AnyRun): Omit<Run, 'file'> {
       return llamaView(any.run)
     case 'saved':
       return savedView(any.run)
+    case 'machines':
+      return machinesView(any.run)
     default:
       return unreachable(any, 'run')
   }

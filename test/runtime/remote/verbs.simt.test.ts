@@ -139,6 +139,23 @@ test('a client of containers, ssh and a slow link change nothing', async () => {
   expect(slow).toMatchObject({ exitCode: 0, out: here.out })
 })
 
+test('of several machines one may fail: check has a line, and bench a column for each', async () => {
+  await sshOf(far)
+  const checked = await elsewhere(
+    ['check', 'shift', '--dtype', 'f32', '--device', 'simt', '--no-nvcc', '--on', 'gpu,away'],
+    root,
+    far.bin,
+  )
+  expect(checked).toMatchObject({ exitCode: 3, out: 'gpu: 332 passed, 0 failed\naway: failed, remote.start\n' })
+  expect(checked.log).toContain('Connection refused')
+  const box = `${await boxOf(far)} exec -i gpu`
+  const argv = ['bench', 'pieces', '--shape', 'rows=2,cells=8,parts=2', '--repeats', '2', '--device', 'simt']
+  const timed = await heddle([...argv, '--on', far.on, '--on', box], root)
+  expect(timed, timed.log).toMatchObject({ exitCode: 0 })
+  expect(timed.out).toContain(`│ ${far.on} us │ ${box} us │`)
+  expect(timed.out).toMatch(/│ rows=2,cells=8,parts=2 │ unfused +│ [\d.]+ +│ [\d.]+ +│/)
+})
+
 test('a changed part is sent alone, and the former one stays', async () => {
   const agent = await partOf(far, 'agent')
   const former = agent.replace(/agent-.*/, 'agent-former')
