@@ -49,6 +49,7 @@ export const byTurns: readonly (readonly string[])[] = [
     'test/native/attention_stored.simt.test.ts',
     'test/models/int8.simt.test.ts',
     'test/runtime/remote/verbs.simt.test.ts',
+    'test/runtime/remote/sshd.simt.test.ts',
     'test/cli/bench_target.simt.test.ts',
     'test/specs/sample_candidates.simt.test.ts',
     'test/emit/attention.simt.test.ts',
