@@ -121,6 +121,7 @@ export const byTurns: readonly (readonly string[])[] = [
   [
     'test/runtime/remote/refusals.simt.test.ts',
     'test/cli/pack.simt.test.ts',
+    'test/cli/dev_on.simt.test.ts',
     'test/verify/workshop.simt.test.ts',
     'test/cli/functions.simt.test.ts',
     'test/verify/check_project.simt.test.ts',

@@ -19,6 +19,7 @@ const examples: Readonly<Record<string, readonly Example[]>> = {
   dev: [
     ['heddle dev', 'a live page of the project'],
     ['heddle dev rms_norm --device simt', 'of one op, checked on the CPU device'],
+    ['heddle dev feed_forward --on gpu-box', 'with the times of a GPU elsewhere after each save'],
   ],
   check: [
     ['heddle check', 'everything in the project, every storage type'],

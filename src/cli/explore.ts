@@ -32,6 +32,8 @@ export interface ExploreOptions extends Omit<PlanOptions, 'graph'> {
   readonly compare?: string | undefined
   /** Files of `heddle bench`: one to show, or two to compare. */
   readonly bench?: readonly string[] | undefined
+  /** Runs that have just ended, in addition to those of files. */
+  readonly measured?: readonly { readonly file: string; readonly any: AnyRun }[] | undefined
   /** False leaves nvcc out, also for a single kernel. */
   readonly compile?: boolean | undefined
 }
@@ -138,7 +140,7 @@ function commandOf(
  */
 export async function explore(name: string | undefined, options: ExploreOptions, context: CliContext): Promise<ExplorerData> {
   const { root, log } = context
-  const runs = await readRuns(options.bench ?? [], root)
+  const runs = [...(await readRuns(options.bench ?? [], root)), ...(options.measured ?? [])]
   const subject = await subjectOf(name, options, root)
   let reports: readonly PlanReport[] = []
   let others: readonly PlanReport[] = []
