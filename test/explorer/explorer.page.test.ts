@@ -191,7 +191,8 @@ describe.skipIf(installed === undefined)('user actions', () => {
 describe.skipIf(installed === undefined)('a live page', () => {
   it('draws other data without reloading, where the reader is, and shows states', async () => {
     const stop = new AbortController()
-    const first = graphPage()
+    // Times come later than sources.
+    const { bench, ...first } = graphPage()
     const live = await serveLive(first, 0, stop.signal)
     await page.goto(live.url)
     await page.evaluate(() => Object.assign(window, { stays: 'here' }))
@@ -203,7 +204,8 @@ describe.skipIf(installed === undefined)('a live page', () => {
     const [kernel, ...others] = first.kernels
     if (kernel === undefined) throw new Error('there is a kernel')
     const cuda = { ...kernel.cuda, text: '// other source', places: [] }
-    live.show({ ...first, title: 'other title', kernels: [{ ...kernel, cuda }, ...others] })
+    expect(await page.getByRole('tab', { name: 'Bench' }).count()).toBe(0)
+    live.show({ ...first, ...(bench && { bench }), title: 'other title', kernels: [{ ...kernel, cuda }, ...others] })
     live.tell('failed', 'FAIL layer_norm: 2 of 9 differ\n  case 1')
     await page.locator('.line', { hasText: '// other source' }).waitFor()
     await page.getByRole('region', { name: 'results' }).getByText('case 1').waitFor()
@@ -211,6 +213,8 @@ describe.skipIf(installed === undefined)('a live page', () => {
     expect(await page.locator('[role=tab][aria-selected=true]').textContent()).toBe('Kernel')
     // The pass that was chosen, and the same window.
     expect(await page.getByLabel('pass', { exact: true }).inputValue()).toBe('1')
+    await page.getByRole('tab', { name: 'Bench' }).click()
+    expect(await page.getByRole('heading', { name: bench?.runs.at(-1)?.title ?? 'no title', exact: true }).count()).toBe(1)
     expect(await page.evaluate(() => 'stays' in window)).toBe(true)
     await page.evaluate(axe.source)
     expect(await violations()).toEqual([])
