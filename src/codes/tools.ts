@@ -192,7 +192,7 @@ export const toolCodes = texts({
   'remote.platform':
     'Another machine has another system or processor. | Files for Linux on x86-64 are sent. | Use a machine with Linux on x86-64, or run heddle there.',
   'remote.several':
-    'An option belongs to one machine, and several are named. | --save and --baseline of a bench, and formats of a suite other than table and json, have one machine. | Run it for each machine.',
+    'An option belongs to one machine, and several are named. | A baseline, and formats of a suite other than table and json, have one machine. | Run it for each machine.',
   'remote.start':
     'The agent on another machine did not start. | The command gives no shell with an input, or ssh does not reach the machine. | Try the command with sh -c "cat" at its end; docker exec needs -i.',
   'remote.stranger':
