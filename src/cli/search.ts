@@ -9,6 +9,7 @@ import { costOf } from '../bench/facts/cost.js'
 import { deviceCeilings } from '../bench/facts/facts.js'
 import type { SearchStage } from '../bench/search/clock.js'
 import { runSearch } from '../bench/search/run.js'
+import type { Phase } from '../bench/search/run_types.js'
 import { deviceName } from '../bench/target/baseline.js'
 import { costDevice } from '../cost/device.js'
 import { priceDims } from '../cost/step.js'
@@ -37,8 +38,8 @@ import { readTuning } from './tuning_file.js'
 
 type Dims = Readonly<Record<string, number>>
 
-/** Share of the time that measures groups; the rest checks kernels and times whole plans. */
-const measuring = 0.75
+/** Shares of the time after which no further group, and no further whole plan, is measured; the rest compares and checks what was found. */
+const shares: Readonly<Record<Phase, number>> = { groups: 0.55, plans: 0.85 }
 
 /**
  * @throws usage `search.*`, `graph.dim`, `plan.unknown`, `output.*` and errors of the front end; environment for a missing device or compiler; the
@@ -55,6 +56,7 @@ export async function search(name: string, options: SearchVerbOptions, context: 
   const shapes = (options.shape ?? [{}]).map((dims) => priceDims(graph, options.packed, dims))
   for (const dims of shapes) expectDims(graph, dims)
   const incumbent = incumbentOf(path, name, options)
+  const beside = (options.beside ?? []).map((plan) => planNamed(path, name, plan))
   expectPlanFile(root, options)
   const file = resolve(root, options.record ?? join(options.specs ?? 'specs', 'search.json'))
   const [record, write] = [await readRecord(file), await namedFile(file)]
@@ -69,13 +71,13 @@ export async function search(name: string, options: SearchVerbOptions, context: 
     log(`${info.name} (${info.kind}), ${name}, ${options.dtype}${info.kind === 'simt' ? forTrying : ''}\n`)
     const problem = path.locating(() => problemOf(graph, { ...given, onSpace: searchProgress(context).onSpace }))
     const limit = options.minutes * 60_000
-    const progress = searchProgress(context, { start, limit: limit * measuring, shapes: problem.problem.shapes })
+    const progress = searchProgress(context, { start, limit: limit * shares.groups, shapes: problem.problem.shapes })
     const outcome = await runSearch({
       stage: await stageOf(device, read, path, options, context, graph),
-      ...{ graph, problem, record, incumbent, shapes, name: options.plan, packed: options.packed },
+      ...{ graph, problem, record, incumbent, beside, shapes, name: options.plan, packed: options.packed },
       about: { dtype: options.dtype, device: deviceName(info), driver: info.driverVersion },
       known: await kernelsOf(path, options.plan, name, read),
-      isOver: () => signal.aborted || performance.now() - start > limit * measuring,
+      isOver: (phase) => signal.aborted || performance.now() - start > limit * shares[phase],
       save: async (now) => {
         const text = formatRecord(now)
         if (text !== formatRecord(record)) await write(text)
@@ -100,13 +102,20 @@ function graphOf({ graphs, ours }: SearchPath, name: string): Graph {
 }
 
 /** The project's plan of the name that is written, else the named one. @throws usage `plan.unknown` */
-function incumbentOf({ plans }: SearchPath, graph: string, { plan, from }: SearchVerbOptions): PlanDecl {
-  const own = plans.filter((each) => each.graph === graph && each.auto === undefined)
-  const found = own.find(({ name }) => name === plan) ?? own.find(({ name }) => name === from)
+const incumbentOf = (path: SearchPath, graph: string, { plan, from }: SearchVerbOptions): PlanDecl =>
+  plansOf(path, graph).find(({ name }) => name === plan) ?? planNamed(path, graph, from)
+
+const plansOf = ({ plans }: SearchPath, graph: string): readonly PlanDecl[] =>
+  plans.filter((each) => each.graph === graph && each.auto === undefined)
+
+/** @throws usage `plan.unknown` */
+function planNamed(path: SearchPath, graph: string, plan: string): PlanDecl {
+  const own = plansOf(path, graph)
+  const found = own.find(({ name }) => name === plan)
   if (found !== undefined) return found
-  if (from === bare) return { name: bare, graph, groups: [] }
-  throw usageError('plan.unknown', `unknown plan ${from} of ${graph}`, {
-    hint: knownHint(from, [bare, ...own.map(({ name }) => name)], []),
+  if (plan === bare) return { name: bare, graph, groups: [] }
+  throw usageError('plan.unknown', `unknown plan ${plan} of ${graph}`, {
+    hint: knownHint(plan, [bare, ...own.map(({ name }) => name)], []),
   })
 }
 
@@ -172,6 +181,11 @@ export const searchCommand = (context: () => CliContext) =>
         .default(8),
     )
     .option('--from <plan>', 'the plan to beat, if there is none of the name of --plan', bare)
+    .addOption(
+      new Option('--beside <plans>', 'plans to time beside the found one, such as one by hand, separated by commas').argParser(
+        (text) => text.split(','),
+      ),
+    )
     .option('--plan <name>', 'name of the plan', 'found')
     .addOption(
       new Option(
@@ -199,7 +213,8 @@ const packedOf = (text: string): NonNullable<PlanDecl['packed']> => {
 function plain({
   result,
   plans,
-  verdict,
+  compared,
+  wholes,
   stays,
   wrong,
   skipped,
@@ -222,8 +237,9 @@ function plain({
     measured,
     launches,
     ended,
+    wholes,
     plans,
-    verdict,
+    compared,
     wrong,
     skipped,
     files,

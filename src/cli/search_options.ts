@@ -17,6 +17,8 @@ export interface SearchVerbOptions {
   readonly minutes: number
   /** The plan to beat, unless the project has one of the written plan's name. */
   readonly from: string
+  /** Plans that are timed at the end beside the others. */
+  readonly beside?: readonly string[] | undefined
   /** Name of the plan to write. */
   readonly plan: string
   /** Removal of padding: the parts of `packed` of a plan. */

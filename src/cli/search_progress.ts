@@ -1,5 +1,5 @@
 /** Progress of a search: the space, each measured group, and after each round the best plan so far and the time left. */
-import type { SearchRun } from '../bench/search/run.js'
+import type { SearchRun } from '../bench/search/run_types.js'
 import type { Space } from '../search/space.js'
 import type { CliContext } from './context.js'
 

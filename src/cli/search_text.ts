@@ -13,24 +13,27 @@ const sizeText = (dims: Readonly<Record<string, number>>): string =>
     .map(([dim, extent]) => `${dim}=${extent}`)
     .join(' ')
 
+/** Microseconds of whole plans at each shape, and those of the found one in relation to the others. */
+function tableOf({ compared, shapes }: SearchVerbResult): string {
+  const [before, found, ...beside] = compared
+  const others = [before, ...beside].flatMap((each) => each ?? [])
+  const head = ['shape', ...[...others, found].map((each) => `${each?.name} us`), ...others.map(({ name }) => `to ${name}`)]
+  const table = new Table({ head, style: { head: [], border: [] } })
+  const micro = (milliseconds: number | undefined): string =>
+    milliseconds === undefined ? 'not possible' : (milliseconds * 1000).toFixed(1)
+  for (const [shape, dims] of shapes.entries()) {
+    const own = found?.medians?.[shape]
+    const ratios = others.map(({ medians }) => ((own ?? Number.NaN) / (medians?.[shape] ?? Number.NaN)).toFixed(3))
+    table.push([sizeText(dims), ...[...others, found].map((each) => micro(each?.medians?.[shape])), ...ratios])
+  }
+  return table.toString()
+}
+
 /** Table of whole plans, the verdict, and the next step. */
 export function resultText(found: SearchVerbResult): string {
-  const { result, verdict, plans, stays, incumbent, shapes, files, wrong, skipped } = found
-  const lines: string[] = []
-  const [chosen] = plans
-  if (verdict !== undefined && chosen !== undefined) {
-    const at = stays ? 1 : verdict.place
-    const table = new Table({
-      head: ['shape', `${incumbent} us`, `${chosen.plan.name} us`, 'ratio'],
-      style: { head: [], border: [] },
-    })
-    for (const [shape, dims] of shapes.entries()) {
-      const [before, now] = [verdict.medians[0]?.[shape] ?? Number.NaN, verdict.medians[at]?.[shape] ?? Number.NaN]
-      table.push([sizeText(dims), (before * 1000).toFixed(1), (now * 1000).toFixed(1), (now / before).toFixed(3)])
-    }
-    lines.push(table.toString())
-  }
-  lines.push(`${result.measured} of ${result.launches} launches measured; ${endings[result.ended]}`)
+  const { result, compared, wholes, stays, incumbent, files, wrong, skipped } = found
+  const lines = compared.length === 0 ? [] : [tableOf(found)]
+  lines.push(`${result.measured} of ${result.launches} launches measured, ${wholes} whole plans; ${endings[result.ended]}`)
   lines.push(...wrong.map((each) => `left out, since its result differs: ${each}`))
   lines.push(...skipped.map((each) => `not measured this time: ${each}`))
   lines.push(

@@ -2,38 +2,11 @@
 import { freshName } from '../ir/names.js'
 import { kernelName } from '../ir/op_name.js'
 import type { PlanDecl } from '../lang/plan.js'
+import { coversOf, type Found } from './covers.js'
 import { type KnownKernels, nameGroups } from './kernel_names.js'
-import { coversOf, type Found, launchesOf, type SearchResult } from './measured.js'
+import type { SearchResult } from './measured.js'
 import type { GraphProblem } from './problem.js'
 import type { SpaceGroup } from './space.js'
-
-/** A cover, and its seconds at each shape by the prices of the search. */
-export interface Scored {
-  readonly cover: Found
-  readonly seconds: readonly number[]
-  /** Geometric mean over the shapes of its seconds in relation to the best cover of each. */
-  readonly ratio: number
-}
-
-const idOf = ({ variant, chosen }: Found): string => `${variant}:${chosen.join()}`
-
-/** The covers that a search found at any shape, the best over all shapes first. */
-export function scored({ problem }: GraphProblem, { covers, prices }: SearchResult): readonly Scored[] {
-  const all = new Map(covers.flat().map((cover) => [idOf(cover), cover]))
-  const least = covers.map(([best]) => best?.cost ?? Number.NaN)
-  return [...all.values()]
-    .map((cover): Scored => {
-      const seconds = problem.shapes.map((_, shape) =>
-        launchesOf(problem, shape, cover).reduce((sum, launch) => sum + prices.price(launch).seconds, 0),
-      )
-      const logs = seconds.map((each, shape) => Math.log(each / (least[shape] ?? Number.NaN)))
-      return { cover, seconds, ratio: Math.exp(logs.reduce((sum, each) => sum + each, 0) / logs.length) }
-    })
-    .sort((a, b) => a.ratio - b.ratio)
-}
-
-/** Largest ratio to the best plan of a shape at which one plan for all shapes is preferred. */
-export const oneForAll = 1.02
 
 const groupsOf = ({ forms }: GraphProblem, { variant, chosen }: Found): readonly SpaceGroup[] =>
   chosen.flatMap((at) => forms[variant]?.space.groups[at] ?? [])
@@ -104,9 +77,8 @@ export function reasonsOf(problem: GraphProblem, { prices }: SearchResult, cover
       (shape) =>
         coversOf(
           problem.problem,
-          shape,
           1,
-          (launch) => prices.price(launch).seconds,
+          ({ [shape]: launch }) => (launch === undefined ? Number.POSITIVE_INFINITY : prices.price(launch).seconds),
           (of, other) => of === cover.variant && other === at,
         )[0],
     )
@@ -132,12 +104,48 @@ export function reasonsOf(problem: GraphProblem, { prices }: SearchResult, cover
   })
 }
 
+/** Names of nodes, those of a stack by the nodes that it stacks. */
+const unstacked = (names: readonly string[], stacked: PlanDecl['stacked'] = []): string => {
+  const stacks = new Map(stacked.map(({ name, nodes }) => [name, `[${nodes.join()}]`]))
+  return names
+    .map((name) => stacks.get(name) ?? name)
+    .sort()
+    .join()
+}
+
+/** The cover that a plan is; undefined if one of its groups is none of the problem, such as one over packed rows. */
+export function coverOf({ forms, problem }: GraphProblem, plan: PlanDecl): Found | undefined {
+  for (const [variant, { stacked, space }] of forms.entries()) {
+    const places = new Map(
+      space.groups.map(({ group, form }, at) => {
+        const isAlone = group.launch.graph === space.candidates.graph
+        return [`${isAlone ? 'alone' : form} ${unstacked(group.names, stacked)}`, at]
+      }),
+    )
+    const grouped = plan.groups.flatMap(({ kernel, occurrences }) =>
+      occurrences.map((names) => {
+        const form = plan.library?.includes(kernel) === true ? 'library' : 'generated'
+        return places.get(`${form} ${unstacked(names, plan.stacked)}`)
+      }),
+    )
+    const known = grouped.filter((at) => at !== undefined)
+    const taken = new Set(known.flatMap((at) => problem.variants[variant]?.groups[at]?.members ?? []))
+    const alone = space.candidates.nodes.flatMap(({ name }, node) =>
+      taken.has(node) ? [] : [places.get(`alone ${unstacked([name], stacked)}`)],
+    )
+    const chosen = [...known, ...alone.filter((at) => at !== undefined)].sort((a, b) => a - b)
+    const covered = chosen.flatMap((at) => problem.variants[variant]?.groups[at]?.members ?? [])
+    const isWhole = known.length === grouped.length && covered.length === space.candidates.nodes.length
+    if (isWhole && new Set(covered).size === covered.length) return { variant, chosen, cost: 0 }
+  }
+  return undefined
+}
+
 /** True if plans have the same groups, forms and stacks, whatever the names of their kernels. */
 export function samePlan(a: PlanDecl, b: PlanDecl): boolean {
-  const parts = ({ groups, library = [], stacked = [] }: PlanDecl): string => {
-    const named = new Map(stacked.map(({ name, nodes }) => [name, `[${nodes.join()}]`]))
+  const parts = ({ groups, library = [], stacked }: PlanDecl): string => {
     const own = groups.flatMap(({ kernel, occurrences }) =>
-      occurrences.map((nodes) => `${library.includes(kernel)} ${nodes.map((node) => named.get(node) ?? node).sort()}`),
+      occurrences.map((nodes) => `${library.includes(kernel)} ${unstacked(nodes, stacked)}`),
     )
     return own.sort().join('\n')
   }

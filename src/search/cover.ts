@@ -26,9 +26,12 @@ export interface Cover {
 /** Groups of a set of nodes that have run, and their cost. */
 type Partial = Cover
 
+/** A choice with its members as a set. */
 interface Ready {
   readonly at: number
   readonly cost: number
+  /** Number of its members. */
+  readonly size: number
   readonly members: bigint
   /** Nodes outside of the group that have to run first. */
   readonly needs: bigint
@@ -42,16 +45,21 @@ const setOf = (places: Iterable<number>): bigint => {
   return set
 }
 
+/** Sets of nodes that are looked at by default. */
+export const mostSets = 50_000
+
+export const readyGroups = ({ reads, choices }: CoverTask): readonly Ready[] =>
+  choices.map(({ members, cost }, at): Ready => {
+    const set = setOf(members)
+    return { at, cost, size: members.length, members: set, needs: setOf(members.flatMap((member) => reads[member] ?? [])) & ~set }
+  })
+
 /**
  * The `count` cheapest covers, the cheapest first; fewer if there are not as many. Ties go to the groups listed first. Deterministic.
  * @param most sets of nodes to look at: beyond it, the sets of lowest cost per node are followed, and covers may be missed
  */
-export function bestCovers({ reads, choices }: CoverTask, count: number, most = 50_000): readonly Cover[] {
-  const groups = choices.map(({ members, cost }, at): Ready => {
-    const set = setOf(members)
-    return { at, cost, members: set, needs: setOf(members.flatMap((member) => reads[member] ?? [])) & ~set }
-  })
-  const sizes = choices.map(({ members }) => members.length)
+export function bestCovers({ reads, choices }: CoverTask, count: number, most = mostSets): readonly Cover[] {
+  const groups = readyGroups({ reads, choices })
   /** By the number of nodes that have run, then by their set. */
   const states = reads.map(() => new Map<bigint, Partial[]>())
   states.push(new Map())
@@ -59,9 +67,9 @@ export function bestCovers({ reads, choices }: CoverTask, count: number, most = 
   for (const [size, level] of states.entries()) {
     if (size === reads.length) break
     for (const [run, partials] of narrowed(level, most / reads.length)) {
-      for (const { at, cost, members, needs } of groups) {
+      for (const { at, cost, size: width, members, needs } of groups) {
         if ((run & members) !== 0n || (needs & ~run) !== 0n) continue
-        const next = states[size + (sizes[at] ?? 0)]
+        const next = states[size + width]
         const set = run | members
         const found = next?.get(set) ?? []
         for (const partial of partials) insert(found, partial, at, cost, count)

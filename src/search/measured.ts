@@ -1,27 +1,11 @@
 /**
- * A search by measuring: covers a graph by the groups that are the cheapest so far, measures those of them that never were, and repeats, until no
- * other group can be expected to be in a better cover. Each different launch is measured once. The clock is given: a device, or a table.
+ * A search by measuring: covers a graph by the groups that are the cheapest so far, at each shape and over all of them, measures those of them that
+ * never were, and repeats, until no other group can be expected to be in a better cover. Each different launch is measured once, and a kernel at all
+ * shapes at which it may be of use. The clock is given: a device, or a table.
  */
-import { createHash } from 'node:crypto'
-import { structuralHash } from '../ir/structural_hash.js'
-import { bestCovers, type Cover, type CoverTask } from './cover.js'
+import { coversOf, distinct, type Found, type GroupCost, idOf, jointCost, launchesOf, type Problem } from './covers.js'
+import { outlooksOf } from './outlook.js'
 import { type Launch, type Measured, Prices } from './price.js'
-
-/** A form of the graph, such as one with stacked matmuls, with its groups. */
-export interface Variant {
-  readonly reads: CoverTask['reads']
-  readonly groups: readonly {
-    readonly members: readonly number[]
-    /** Its launch at each shape. */
-    readonly launches: readonly Launch[]
-  }[]
-}
-
-export interface Problem {
-  /** Names of the shapes. */
-  readonly shapes: readonly string[]
-  readonly variants: readonly Variant[]
-}
 
 export interface Clock {
   /**
@@ -31,17 +15,6 @@ export interface Clock {
   time(launches: readonly Launch[], seen: (launch: Launch, measured: Measured) => void): Promise<ReadonlySet<string>>
   /** True once nothing more can be measured. */
   isOver(): boolean
-}
-
-/** Hash of a problem: the same as long as its groups are the same kernels at the same sizes. */
-export function problemId({ shapes, variants }: Problem): string {
-  const text = structuralHash([shapes, variants.map(({ reads, groups }) => [reads, groups])])
-  return createHash('sha256').update(text).digest('base64url').slice(0, 22)
-}
-
-/** A cover of one variant. */
-export interface Found extends Cover {
-  readonly variant: number
 }
 
 /** State of a search after a round. */
@@ -58,6 +31,8 @@ export interface SearchResult extends Round {
   readonly prices: Prices
   /** The cheapest covers at each shape, with all of their launches measured if the search ended by itself. */
   readonly covers: readonly (readonly Found[])[]
+  /** The cheapest covers over all shapes: their costs are sums of ratios to the best cover of each shape. */
+  readonly joint: readonly Found[]
   /** Reason for the end: nothing can be better, the best stayed the best, or time is over. */
   readonly ended: 'bound' | 'settled' | 'time'
 }
@@ -67,6 +42,10 @@ export interface SearchSettings {
   readonly covers?: number
   /** Kernels of which launches are measured in a round: compiling one takes longer than timing it at several sizes. */
   readonly batch?: number
+  /** Kernels that can be measured in a round without delay: others than those of the best covers make up for them. Default: none. */
+  readonly idle?: () => number
+  /** Launches that are measured in any case, such as those of the plan to beat. */
+  readonly given?: readonly Launch[]
   /** Results of earlier searches, by the id of the launch. */
   readonly known?: ReadonlyMap<string, Measured>
   /** True if a search of the same problem with these results has ended by itself: it measures nothing more. */
@@ -83,11 +62,11 @@ const fewestOfKind = 2
 /** Share of its price at which a launch of a kind that was hardly measured is chosen. */
 const sampled = 1e-3
 
-/** Rounds in which the best cover stays the same before a search ends. */
+/** Rounds of measuring in which the best cover stays the same before a search ends. */
 const settledRounds = 3
 
 export async function measuredSearch(problem: Problem, clock: Clock, settings: SearchSettings = {}): Promise<SearchResult> {
-  const { covers: count = 4, batch = 16, known = new Map(), isFinished = false, onRound = () => undefined } = settings
+  const { batch = 16, idle = () => 0, known = new Map(), given = [], isFinished = false, onRound = () => undefined } = settings
   const launches = distinct(problem)
   const prices = new Prices()
   for (const launch of launches.values()) {
@@ -96,74 +75,102 @@ export async function measuredSearch(problem: Problem, clock: Clock, settings: S
   }
   let [settled, last] = [0, '']
   let underway: ReadonlySet<string> = new Set()
+  /** Launches of the round of measuring that is underway. */
+  const asked = new Set<string>()
   for (let round = 1; ; round++) {
-    const covers = problem.shapes.map((_, shape) => coversOf(problem, shape, count, (launch) => prices.price(launch).seconds))
-    const hopes = problem.shapes.map((_, shape) => coversOf(problem, shape, hopeful, (launch) => prices.optimistic(launch)))
-    const samples = problem.shapes.flatMap((_, shape) => samplesOf(problem, shape, prices, launches))
+    const { covers, joint, hopes } = coversBy(problem, prices, settings.covers)
+    const samples = [
+      ...given.filter((launch) => !prices.has(launch)),
+      ...problem.shapes.flatMap((_, shape) => samplesOf(problem, shape, prices, launches)),
+    ]
     const best = covers.flatMap(([first]) => first ?? [])
-    const measured = [...launches.values()].filter(prices.has).length
-    const state = { round, measured, launches: launches.size, best }
+    const state = { round, measured: [...launches.values()].filter(prices.has).length, launches: launches.size, best }
     onRound(state)
-    const wanted = [...new Set([...samples, ...wantedOf(problem, prices, [covers, hopes])])].filter(({ id }) => !underway.has(id))
-    const now = best.map(({ variant, chosen }) => `${variant}:${chosen.join()}`).join(' ')
+    const wanted = wantedOf(problem, prices, [covers, hopes], joint)
+    const now = [...best, ...joint.slice(0, 1)].map(idOf).join(' ')
     // A kind of which nothing was measured may have prices that are wrong by any factor.
     const isSampled = samples.length === 0
-    settled = now === last && isSampled && isMeasured(problem, prices, covers, 2) ? settled + 1 : 0
+    const isStable = now === last && isSampled && isMeasured(problem, prices, covers, 2)
+    if (!isStable) settled = 0
+    else if (![...asked].some((id) => underway.has(id))) settled += 1
+    if (!isStable || ![...asked].some((id) => underway.has(id))) asked.clear()
     last = now
-    const end = (ended: SearchResult['ended']): SearchResult => ({ ...state, prices, covers, ended })
-    if (wanted.length + underway.size === 0 || (isSampled && isBound(problem, prices, covers, hopes))) return end('bound')
+    const end = (ended: SearchResult['ended']): SearchResult => ({ ...state, prices, covers, joint, ended })
+    const isNothingOpen = [...samples, ...wanted].length + underway.size === 0
+    if (isNothingOpen || (isSampled && isBound(problem, prices, covers, hopes))) return end('bound')
     if (isFinished || settled >= settledRounds) return end('settled')
     if (clock.isOver()) return end('time')
-    underway = await clock.time(ofKernels(wanted, batch), (launch, result) => prices.add(launch, result))
+    const chosen = inOrder(problem, prices, { samples, wanted, underway, least: leastOf(covers), batch, idle: idle() })
+    for (const { id } of chosen) asked.add(id)
+    underway = await clock.time(chosen, (launch, result) => prices.add(launch, result))
   }
 }
 
-/** The launches of the first kernels. */
-function ofKernels(launches: readonly Launch[], count: number): readonly Launch[] {
-  const kernels = new Set([...new Set(launches.map(({ content }) => content))].slice(0, count))
-  return launches.filter(({ content }) => kernels.has(content))
+/** The cheapest covers at each shape and over all shapes, and those that would be if all that was not measured did well. */
+function coversBy(problem: Problem, prices: Prices, count = 4) {
+  const at = (shape: number, many: number, price: (launch: Launch) => number): readonly Found[] =>
+    coversOf(problem, many, ({ [shape]: launch }) => (launch === undefined ? Number.POSITIVE_INFINITY : price(launch)))
+  const covers = problem.shapes.map((_, shape) => at(shape, count, (launch) => prices.price(launch).seconds))
+  const hopes = problem.shapes.map((_, shape) => at(shape, hopeful, (launch) => prices.optimistic(launch)))
+  const joint = coversOf(problem, count, jointCost(prices, leastOf(covers)))
+  return { covers, hopes, joint }
 }
 
-/** Every different launch of a problem. */
-export function distinct({ variants }: Problem): ReadonlyMap<string, Launch> {
-  return new Map(variants.flatMap(({ groups }) => groups.flatMap((group) => group.launches.map((launch) => [launch.id, launch]))))
+/** Cost of the best cover at each shape. */
+const leastOf = (covers: SearchResult['covers']): readonly number[] => covers.map(([best]) => best?.cost ?? 1)
+
+interface Open {
+  readonly samples: readonly Launch[]
+  readonly wanted: readonly Launch[]
+  readonly underway: ReadonlySet<string>
+  readonly least: readonly number[]
+  readonly batch: number
+  readonly idle: number
 }
 
-/** The cheapest covers at a shape over all variants. */
-export function coversOf(
-  { variants }: Problem,
-  shape: number,
-  count: number,
-  cost: (launch: Launch) => number,
-  without: (variant: number, group: number) => boolean = () => false,
-): readonly Found[] {
-  const found = variants.flatMap(({ reads, groups }, variant) => {
-    const priced = groups.map(({ members, launches }, at) => {
-      const launch = launches[shape]
-      return { at, members, cost: launch === undefined ? Number.POSITIVE_INFINITY : cost(launch) }
-    })
-    const choices = priced.filter((choice) => Number.isFinite(choice.cost) && !without(variant, choice.at))
-    return bestCovers({ reads, choices }, count).map(
-      (cover): Found => ({ ...cover, variant, chosen: cover.chosen.flatMap((at) => choices[at]?.at ?? []) }),
-    )
-  })
-  return found.toSorted((a, b) => a.cost - b.cost).slice(0, count)
+/** Cost of the cheapest cover with a group in relation to the best up to which a kernel is measured at a shape along with others. */
+const near = 1.25
+
+/**
+ * Launches to measure, by kernels: samples of kinds, then those of the best covers, then others that would make a cover the best if they did well;
+ * each in the order of what they promise. A kernel is measured at all shapes at which a cover with it is near the best.
+ */
+function inOrder(problem: Problem, prices: Prices, { samples, wanted, underway, least, batch, idle }: Open): readonly Launch[] {
+  const outlooks = outlooksOf(problem, prices, least)
+  const promiseOf = ({ id }: Launch): number => outlooks.get(id)?.promise ?? Number.POSITIVE_INFINITY
+  const isOpen = (launch: Launch): boolean => !prices.has(launch) && !underway.has(launch.id)
+  const sorted = (all: readonly Launch[]): readonly string[] =>
+    all
+      .filter(isOpen)
+      .toSorted((a, b) => promiseOf(a) - promiseOf(b) || (a.id < b.id ? -1 : 1))
+      .map(({ content }) => content)
+  const all = [...distinct(problem).values()]
+  const needed = new Set([...sorted(samples), ...sorted(wanted)])
+  const first = [...needed].slice(0, batch)
+  const others = new Set(sorted(first.length < idle ? all.filter((launch) => promiseOf(launch) < 1) : []))
+  const kernels = new Set([
+    ...first,
+    ...[...others].filter((content) => !needed.has(content)).slice(0, Math.max(0, idle - first.length)),
+  ])
+  const asked = new Set([...samples, ...wanted].map(({ id }) => id))
+  const isNear = ({ id }: Launch): boolean => asked.has(id) || (outlooks.get(id)?.through ?? Number.POSITIVE_INFINITY) < near
+  const places = new Map([...kernels].map((content, at) => [content, at]))
+  return all
+    .filter((launch) => kernels.has(launch.content) && isOpen(launch) && isNear(launch))
+    .toSorted((a, b) => (places.get(a.content) ?? 0) - (places.get(b.content) ?? 0))
 }
 
 /** Launches to measure of kinds of which few were: those of a cover that prefers the kind. */
 function samplesOf(problem: Problem, shape: number, prices: Prices, launches: ReadonlyMap<string, Launch>): readonly Launch[] {
   const kinds = new Set([...launches.values()].flatMap(({ kind }) => (prices.count(kind) < fewestOfKind ? [kind] : [])))
   return [...kinds].flatMap((kind) => {
-    const preferring = (launch: Launch): number => prices.price(launch).seconds * (launch.kind === kind ? sampled : 1)
-    const [cover] = coversOf(problem, shape, 1, preferring)
+    const preferring: GroupCost = ({ [shape]: launch }) =>
+      launch === undefined ? Number.POSITIVE_INFINITY : prices.price(launch).seconds * (launch.kind === kind ? sampled : 1)
+    const [cover] = coversOf(problem, 1, preferring)
     const own = cover === undefined ? [] : launchesOf(problem, shape, cover).filter((launch) => launch.kind === kind)
     return own.filter((launch) => !prices.has(launch)).slice(0, fewestOfKind)
   })
 }
-
-/** Launches of a cover at a shape. */
-export const launchesOf = ({ variants }: Problem, shape: number, { variant, chosen }: Found): readonly Launch[] =>
-  chosen.flatMap((at) => variants[variant]?.groups[at]?.launches[shape] ?? [])
 
 /** True if every launch of the first covers of each shape was measured. */
 const isMeasured = (problem: Problem, prices: Prices, covers: SearchResult['covers'], first: number): boolean =>
@@ -173,25 +180,16 @@ const isMeasured = (problem: Problem, prices: Prices, covers: SearchResult['cove
 const isBound = (problem: Problem, prices: Prices, covers: SearchResult['covers'], hopes: SearchResult['covers']): boolean =>
   isMeasured(problem, prices, covers, 1) && covers.every(([best], shape) => (hopes[shape]?.[0]?.cost ?? 0) >= (best?.cost ?? 0))
 
-/** Launches of the best covers that were not measured: those first that are in many of them, take long and have the least certain price. */
-function wantedOf(problem: Problem, prices: Prices, found: readonly SearchResult['covers'][]): readonly Launch[] {
-  const scores = new Map<string, { readonly launch: Launch; score: number }>()
-  for (const lists of found) {
-    for (const [shape, list] of lists.entries()) {
-      const least = list[0]?.cost ?? 1
-      for (const [rank, cover] of list.entries()) {
-        for (const launch of launchesOf(problem, shape, cover)) {
-          if (prices.has(launch)) continue
-          const { seconds, by } = prices.price(launch)
-          const uncertain = by === 'model' ? 1 : 0.3
-          const known = scores.get(launch.id) ?? { launch, score: 0 }
-          known.score += (uncertain * seconds) / least / (rank + 1)
-          scores.set(launch.id, known)
-        }
-      }
-    }
-  }
-  return [...scores.values()]
-    .sort((a, b) => b.score - a.score || (a.launch.id < b.launch.id ? -1 : 1))
-    .map(({ launch }) => launch)
+/** Launches of the best covers that were not measured; of those over all shapes, at every shape. */
+function wantedOf(
+  problem: Problem,
+  prices: Prices,
+  found: readonly SearchResult['covers'][],
+  joint: readonly Found[],
+): readonly Launch[] {
+  const shaped = found.flatMap((lists) =>
+    lists.flatMap((list, shape) => list.flatMap((cover) => launchesOf(problem, shape, cover))),
+  )
+  const over = problem.shapes.flatMap((_, shape) => joint.flatMap((cover) => launchesOf(problem, shape, cover)))
+  return [...new Map([...shaped, ...over].map((launch) => [launch.id, launch])).values()].filter((launch) => !prices.has(launch))
 }

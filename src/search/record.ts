@@ -33,13 +33,28 @@ const finishedSchema = z.strictObject({ finished: z.string(), of: z.string(), de
 
 export type Finished = z.infer<typeof finishedSchema>
 
+/** A whole plan that a search has timed, by its launches. */
+const wholeSchema = z.strictObject({
+  whole: z.string(),
+  /** Graph and shape, for the reader. */
+  of: z.string(),
+  shape: z.string(),
+  device: z.string(),
+  driver: z.number(),
+  /** Microseconds. Absent if the plan cannot be run. */
+  median: z.number().positive().optional(),
+})
+
+export type WholeEntry = z.infer<typeof wholeSchema>
+
 /** Content of the file. */
 export interface SearchRecord {
   readonly entries: readonly Entry[]
+  readonly wholes: readonly WholeEntry[]
   readonly finished: readonly Finished[]
 }
 
-export const emptyRecord: SearchRecord = { entries: [], finished: [] }
+export const emptyRecord: SearchRecord = { entries: [], wholes: [], finished: [] }
 
 const micro = 1e6
 
@@ -84,11 +99,29 @@ export const launchId = ({
 export const knownOn = (entries: readonly Entry[], device: string): ReadonlyMap<string, Measured> =>
   new Map(entries.flatMap((entry) => (entry.device === device ? [[launchId(entry), measuredOf(entry)] as const] : [])))
 
-const keyOf = (line: Entry | Finished): string =>
-  'finished' in line ? `${line.device} ${line.finished}` : `${line.device} ${launchId(line)}`
+/** Seconds of a whole plan. */
+export const wholeEntry = (what: Omit<WholeEntry, 'median'>, seconds: number): WholeEntry =>
+  Number.isFinite(seconds) ? { ...what, median: rounded(seconds * micro) } : what
+
+/** Seconds of whole plans on a device, by their launches: infinite for a plan that cannot be run. */
+export const wholesOn = (wholes: readonly WholeEntry[], device: string): ReadonlyMap<string, number> =>
+  new Map(
+    wholes.flatMap((entry) =>
+      entry.device === device
+        ? [[entry.whole, entry.median === undefined ? Number.POSITIVE_INFINITY : entry.median / micro] as const]
+        : [],
+    ),
+  )
+
+type Line = Entry | WholeEntry | Finished
+
+const keyOf = (line: Line): string => {
+  if ('finished' in line) return `${line.device} ${line.finished}`
+  return 'whole' in line ? `${line.device} ${line.whole}` : `${line.device} ${launchId(line)}`
+}
 
 /** The last of the lines with one key, in the order of keys. */
-function inOrder<T extends Entry | Finished>(lines: readonly T[]): readonly T[] {
+function inOrder<T extends Line>(lines: readonly T[]): readonly T[] {
   const all = new Map(lines.map((line) => [keyOf(line), line]))
   return [...all].sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0)).map(([, line]) => line)
 }
@@ -96,14 +129,15 @@ function inOrder<T extends Entry | Finished>(lines: readonly T[]): readonly T[] 
 /** A record with further lines, which replace those of the same launch on the same device. */
 export const merged = (old: SearchRecord, added: Partial<SearchRecord>): SearchRecord => ({
   entries: inOrder([...old.entries, ...(added.entries ?? [])]),
+  wholes: inOrder([...old.wholes, ...(added.wholes ?? [])]),
   finished: inOrder([...old.finished, ...(added.finished ?? [])]),
 })
 
 const head = '{"version":1,"entries":['
 
 /** Text of the file: the same for the same record. */
-export const formatRecord = ({ entries, finished }: SearchRecord): string =>
-  `${head}\n${[...inOrder(entries), ...inOrder(finished)].map((line) => JSON.stringify(line)).join(',\n')}\n]}\n`
+export const formatRecord = ({ entries, wholes, finished }: SearchRecord): string =>
+  `${head}\n${[...inOrder(entries), ...inOrder(wholes), ...inOrder(finished)].map((line) => JSON.stringify(line)).join(',\n')}\n]}\n`
 
 /**
  * Record of a file. A line that cannot be read, as in a file that was cut or merged with conflicts, is left out, and its group is measured again.
@@ -117,6 +151,7 @@ export function parseRecord(text: string, path: string): SearchRecord {
   const values = lines.flatMap(parsedLine)
   return {
     entries: values.flatMap((value) => entrySchema.safeParse(value).data ?? []),
+    wholes: values.flatMap((value) => wholeSchema.safeParse(value).data ?? []),
     finished: values.flatMap((value) => finishedSchema.safeParse(value).data ?? []),
   }
 }

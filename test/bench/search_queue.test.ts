@@ -6,14 +6,18 @@ import { TimingQueue } from '../../src/bench/search/queue.js'
 const stage = (signal: AbortSignal) => ({ signal, ops: new Map(), byName: {} }) as unknown as SearchStage
 
 it('goes on at once if all launches have results, such as those that are refused', async () => {
-  const queue = new TimingQueue(stage(new AbortController().signal), { isOver: () => false, onTimed: () => undefined })
+  const queue = new TimingQueue(stage(new AbortController().signal), { isOver: () => false, onTimed: () => undefined, busy: 8 })
   queue.start([])
-  await queue.next(8)
+  await queue.next()
   expect(queue.pending.size).toBe(0)
   await queue.close()
 })
 
 it('ends by the reason of the signal', async () => {
-  const queue = new TimingQueue(stage(AbortSignal.abort(new Error('stopped'))), { isOver: () => false, onTimed: () => undefined })
-  await expect(queue.next(8)).rejects.toThrow('stopped')
+  const queue = new TimingQueue(stage(AbortSignal.abort(new Error('stopped'))), {
+    isOver: () => false,
+    onTimed: () => undefined,
+    busy: 8,
+  })
+  await expect(queue.next()).rejects.toThrow('stopped')
 })

@@ -1,7 +1,8 @@
 /** Searches by a clock that is given: a table of times with noise, and prices that are wrong. */
 import { expect, it } from 'vitest'
 import { bestCovers, type CoverTask } from '../../src/search/cover.js'
-import { type Clock, distinct, measuredSearch, type Problem, problemId, type SearchResult } from '../../src/search/measured.js'
+import { distinct, type Problem, problemId } from '../../src/search/covers.js'
+import { type Clock, measuredSearch, type SearchResult } from '../../src/search/measured.js'
 import type { Launch, Measured } from '../../src/search/price.js'
 import { emptyRecord, entryOf, formatRecord, knownOn, measuredOf, merged, parseRecord } from '../../src/search/record.js'
 import { normal, random, uniform, unit } from '../../src/verify/random.js'

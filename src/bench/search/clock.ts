@@ -54,7 +54,7 @@ export async function withKernels<T>(
 }
 
 /** Storage types of parameters that are no floats of the graph. */
-const fixedTypes = ['i32'] as const
+export const fixedTypes = ['i32'] as const
 
 /** Matmul algorithms of a tuning file; its schedules are for kernels of other names. */
 const tuningOf = (tuning: Tuning | undefined): Tuning | undefined =>

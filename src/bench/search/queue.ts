@@ -14,6 +14,8 @@ export interface QueueOptions {
   readonly isOver: () => boolean
   /** Called with each result. */
   readonly onTimed: (subject: Subject, timed: Timed) => void
+  /** Kernels being compiled, and launches of compiled ones that wait to be timed, up to which more are added. */
+  readonly busy: number
 }
 
 /** Pauses between two looks at the time. */
@@ -21,6 +23,8 @@ const pause = 200
 
 export class TimingQueue {
   private readonly underway = new Set<string>()
+  /** Launches whose kernel is being compiled, by its content. */
+  private readonly unbuilt = new Map<string, Set<string>>()
   private readonly batches = new Set<Promise<void>>()
   private readonly ending = new AbortController()
   private readonly oneByOne = pLimit(1)
@@ -38,13 +42,22 @@ export class TimingQueue {
     return this.underway
   }
 
+  /** Kernels that are being compiled. */
+  get compiling(): number {
+    return this.unbuilt.size
+  }
+
   /** Starts a batch. Groups that cannot be derived have their result at once. */
   start(subjects: readonly Subject[]): void {
     const { stage, options, underway, ending } = this
     const signal = AbortSignal.any([stage.signal, ending.signal])
     const built = derivedOf(stage, subjects, options.onTimed)
     if (built.length === 0) return
-    for (const { subject } of built) underway.add(subject.launch.id)
+    for (const { subject } of built) {
+      const { id, content } = subject.launch
+      underway.add(id)
+      this.unbuilt.set(content, (this.unbuilt.get(content) ?? new Set()).add(id))
+    }
     const batch = withKernels({ ...stage, signal }, built, async (bench, library) => {
       await Promise.all(
         built.map(async (each) => {
@@ -52,6 +65,7 @@ export class TimingQueue {
             () => undefined,
             (error: unknown) => ({ error }),
           )
+          this.built(each.subject)
           await this.oneByOne(() => this.settle(each, failure, () => timeLaunch(bench, each)))
         }),
       )
@@ -60,19 +74,27 @@ export class TimingQueue {
         if (!ending.signal.aborted) this.failure ??= { error }
       })
       .finally(() => {
-        for (const { subject } of built) underway.delete(subject.launch.id)
+        for (const { subject } of built) {
+          underway.delete(subject.launch.id)
+          this.built(subject)
+        }
         this.batches.delete(batch)
       })
     this.batches.add(batch)
   }
 
   /**
-   * Resolves once a launch more has its result and at most `most` have none, or the time is over; at once if all have theirs.
+   * Resolves once a launch more has its result and few are busy, or the time is over; at once if all have theirs.
    * @throws the signal's reason, and as `failureOf`
    */
-  async next(most: number): Promise<void> {
-    const left = Math.max(0, Math.min(most, this.underway.size - 1))
-    while (this.underway.size > left && !this.options.isOver() && this.failure === undefined) await setTimeout(pause)
+  async next(): Promise<void> {
+    const { underway, options } = this
+    const before = underway.size
+    const isBusy = (): boolean => {
+      const waiting = underway.size - [...this.unbuilt.values()].reduce((sum, ids) => sum + ids.size, 0)
+      return underway.size > 0 && (underway.size === before || this.unbuilt.size > options.busy || waiting > options.busy)
+    }
+    while (isBusy() && !options.isOver() && this.failure === undefined) await setTimeout(pause)
     if (this.failure !== undefined) throw this.failure.error
     this.stage.signal.throwIfAborted()
   }
@@ -81,6 +103,12 @@ export class TimingQueue {
   async close(): Promise<void> {
     this.ending.abort(new Error('the search is over'))
     await Promise.allSettled(this.batches)
+  }
+
+  private built({ launch: { content, id } }: Subject): void {
+    const open = this.unbuilt.get(content)
+    open?.delete(id)
+    if (open?.size === 0) this.unbuilt.delete(content)
   }
 
   /** Times a group whose compiler has finished, unless the time is over by now. */

@@ -59,6 +59,8 @@ export interface TargetTimes {
 const rounds = 5
 const warmup = 3
 
+type Dims = Readonly<Record<string, number>>
+
 interface Ready {
   readonly plan: string
   /** Bytes of inputs, weights and outputs, each counted once. */
@@ -82,29 +84,49 @@ export async function measure(
   given: Readonly<Record<string, number>>,
   moved: readonly number[] = [],
 ): Promise<TargetTimes[]> {
-  const { onStage, repeats, signal } = bench
   const dims = completed(subject, given)
   const ready: Ready[] = []
   try {
-    for (const form of subject.forms) {
-      onStage?.(`building ${form.plan}`)
-      ready.push('graph' in form ? await prepare(bench, form, dims) : await prepareProgram(bench, form, dims))
-    }
-    const perRound = Math.ceil(repeats / rounds)
-    for (let round = 0; round * perRound < repeats; round++) {
-      onStage?.(`timing, round ${round + 1} of ${Math.ceil(repeats / perRound)}`)
-      for (const { program, samples, rotation } of round % 2 === 0 ? ready : ready.toReversed()) {
-        signal?.throwIfAborted()
-        const times = await program.time(Math.min(perRound, repeats - round * perRound), warmup)
-        samples.push(...times.map((milliseconds) => milliseconds / rotation.passes))
-      }
-    }
+    await timeInRounds(bench, subject, dims, ready)
     const bytes = Math.min(...ready.map((each) => each.bytes), ...(ready.some(({ updates }) => updates) ? moved : []))
     const results: TargetTimes[] = []
     for (const each of ready) results.push(await describe(bench, subject, dims, each, bytes))
     return results
   } finally {
     for (const { release } of ready) release()
+  }
+}
+
+/** Milliseconds per pass of every timed replay of each form, interleaved. @throws as `measure` */
+export async function samplesOf(
+  bench: TargetBench,
+  subject: Subject,
+  given: Readonly<Record<string, number>>,
+): Promise<readonly (readonly number[])[]> {
+  const ready: Ready[] = []
+  try {
+    await timeInRounds(bench, subject, completed(subject, given), ready)
+    return ready.map(({ samples }) => samples)
+  } finally {
+    for (const { release } of ready) release()
+  }
+}
+
+/** Builds all forms into `ready`, for the caller to release, and times them in alternating order. */
+async function timeInRounds(bench: TargetBench, { forms }: Subject, dims: Dims, ready: Ready[]): Promise<void> {
+  const { onStage, repeats, signal } = bench
+  for (const form of forms) {
+    onStage?.(`building ${form.plan}`)
+    ready.push('graph' in form ? await prepare(bench, form, dims) : await prepareProgram(bench, form, dims))
+  }
+  const perRound = Math.ceil(repeats / rounds)
+  for (let round = 0; round * perRound < repeats; round++) {
+    onStage?.(`timing, round ${round + 1} of ${Math.ceil(repeats / perRound)}`)
+    for (const { program, samples, rotation } of round % 2 === 0 ? ready : ready.toReversed()) {
+      signal?.throwIfAborted()
+      const times = await program.time(Math.min(perRound, repeats - round * perRound), warmup)
+      samples.push(...times.map((milliseconds) => milliseconds / rotation.passes))
+    }
   }
 }
 
