@@ -33,12 +33,14 @@ export interface DescentSettings {
 export interface Descent {
   /** All that were timed, the fastest over all shapes first. */
   readonly wholes: readonly Whole[]
+  /** The best by groups that can be run. Those that seem faster were chosen among many, and some of them by noise. */
+  readonly first: Whole | undefined
   /** False if time was over before all neighbours of the best were tried. */
   readonly isComplete: boolean
 }
 
 /** Share by which a plan has to be faster than the best so far: less may be noise. */
-const leastGain = 0.003
+const leastGain = 0.005
 
 /** @param starts covers to begin with; the first is the reference */
 export async function descend(
@@ -55,13 +57,14 @@ export async function descend(
   const wholes = new Map<string, Whole>()
   const isTimed = (cover: Found): boolean => wholes.has(idOf(cover))
   const sorted = (): readonly Whole[] => [...wholes.values()].sort((a, b) => scoreOf(a) - scoreOf(b))
+  const reference = (): Whole | undefined => [...wholes.values()].find(isRun)
   const scoreOf = ({ seconds }: Whole): number => {
-    const reference = [...wholes.values()].find(isRun)
-    return geometricMean(seconds.map((each, shape) => each / (reference?.seconds[shape] ?? each)))
+    const from = reference()
+    return geometricMean(seconds.map((each, shape) => each / (from?.seconds[shape] ?? each)))
   }
   let best: Whole | undefined
   for (let next = distinctOf(starts); next.length > 0; ) {
-    if (clock.isOver()) return { wholes: sorted(), isComplete: false }
+    if (clock.isOver()) return { wholes: sorted(), first: reference(), isComplete: false }
     const timed = await timeBeside(best, next, clock, known)
     for (const each of timed) wholes.set(idOf(each.cover), each)
     const before = best
@@ -84,7 +87,7 @@ export async function descend(
     const tried = [...(together === undefined || isTimed(together) ? [] : [together]), ...around.map(({ cover }) => cover)]
     next = distinctOf(tried).slice(0, width)
   }
-  return { wholes: sorted(), isComplete: true }
+  return { wholes: sorted(), first: reference(), isComplete: true }
 }
 
 const isRun = ({ seconds }: Whole): boolean => seconds.every(Number.isFinite)

@@ -13,7 +13,7 @@ import { timePlans } from './whole_plans.js'
 const starts = 6
 
 /** Plans over all shapes that are compared at the end, and all of them, with the fastest at each shape. */
-const [overall, compared] = [3, 6]
+const [overall, compared] = [3, 7]
 
 const thousand = 1000
 
@@ -61,10 +61,10 @@ const distinct = (covers: readonly Found[]): readonly Found[] => [
   ...new Map(covers.map((cover) => [`${cover.variant}:${cover.chosen.join()}`, cover])).values(),
 ]
 
-/** The fastest plans over all shapes, then those that are the fastest at a shape. */
-export function finalists({ wholes }: Descent): readonly Whole[] {
+/** The fastest plans over all shapes, the best by groups, and those that are the fastest at a shape. */
+export function finalists({ wholes, first }: Descent): readonly Whole[] {
   const run = wholes.filter(({ seconds }) => seconds.every(Number.isFinite))
   const shapes = run[0]?.seconds.map((_, shape) => shape) ?? []
   const own = shapes.flatMap((shape) => run.toSorted((a, b) => (a.seconds[shape] ?? 0) - (b.seconds[shape] ?? 0)).slice(0, 1))
-  return [...new Set([...run.slice(0, overall), ...own])].slice(0, compared)
+  return [...new Set([...run.slice(0, overall), ...(first === undefined ? [] : [first]), ...own])].slice(0, compared)
 }
