@@ -1,6 +1,7 @@
 /**
  * A descent over whole plans: times covers and those that differ from the best of them in one place, the most promising first, and goes on from
- * whichever is faster. Changes that help on their own are tried together. The clock is given: a device, or a table.
+ * whichever is faster, over all shapes and at each by itself. Changes that help on their own are tried together. The clock is given: a device, or a
+ * table.
  */
 import { type Found, type GroupCost, type Problem, wholeId } from './covers.js'
 import { combined, neighboursOf } from './neighbours.js'
@@ -10,6 +11,10 @@ export interface WholeClock {
   time(covers: readonly Found[]): Promise<readonly (readonly number[])[]>
   /** True once nothing more can be timed. */
   isOver(): boolean
+  /** True if a plan can be timed at once; by default all can. Others are timed when none of these is left. */
+  isReady?(cover: Found): boolean
+  /** Begins to make plans ready. */
+  prepare?(covers: readonly Found[]): void
 }
 
 /** A cover that was timed whole. */
@@ -39,53 +44,56 @@ export interface Descent {
   readonly isComplete: boolean
 }
 
+/** What a plan is to be the best in: all shapes, or one. */
+export interface Aim {
+  /** Cost of a group by its price. */
+  readonly cost: GroupCost
+  /** The only shape that counts; undefined for all of them. */
+  readonly shape?: number
+}
+
+/** The best plan of an aim, from which others are tried, and the plan before it. */
+interface Front {
+  readonly aim: Aim
+  best: Whole | undefined
+  /** Faster plans than the one that was the best when they were tried. */
+  together: Found | undefined
+}
+
 /** Share by which a plan has to be faster than the best so far: less may be noise. */
 const leastGain = 0.005
 
-/** @param starts covers to begin with; the first is the reference */
+/**
+ * @param starts covers to begin with, which are timed in any case; the first is the reference
+ * @param aims the first is that of the whole search
+ */
 export async function descend(
   problem: Problem,
   starts: readonly Found[],
-  cost: GroupCost,
+  aims: readonly Aim[],
   clock: WholeClock,
-  { width = 6, within = 1.06, known = () => undefined, onStep }: DescentSettings = {},
+  { width = 8, within = 1.06, known = () => undefined, onStep }: DescentSettings = {},
 ): Promise<Descent> {
   const idOf = (cover: Found): string => problem.shapes.map((_, shape) => wholeId(problem, shape, cover)).join(' ')
   const distinctOf = (covers: readonly Found[]): readonly Found[] => [
     ...new Map(covers.map((cover) => [idOf(cover), cover])).values(),
   ]
   const wholes = new Map<string, Whole>()
-  const isTimed = (cover: Found): boolean => wholes.has(idOf(cover))
-  const sorted = (): readonly Whole[] => [...wholes.values()].sort((a, b) => scoreOf(a) - scoreOf(b))
   const reference = (): Whole | undefined => [...wholes.values()].find(isRun)
-  const scoreOf = ({ seconds }: Whole): number => {
-    const from = reference()
-    return geometricMean(seconds.map((each, shape) => each / (from?.seconds[shape] ?? each)))
+  const scoreOf = ({ seconds }: Whole, { shape }: Pick<Aim, 'shape'> = {}): number => {
+    const ratios = seconds.map((each, at) => each / (reference()?.seconds[at] ?? each))
+    return shape === undefined ? geometricMean(ratios) : (ratios[shape] ?? Number.POSITIVE_INFINITY)
   }
-  let best: Whole | undefined
+  const sorted = (aim?: Aim): readonly Whole[] => [...wholes.values()].sort((a, b) => scoreOf(a, aim) - scoreOf(b, aim))
+  const fronts = aims.map((aim): Front => ({ aim, best: undefined, together: undefined }))
   for (let next = distinctOf(starts); next.length > 0; ) {
-    if (clock.isOver()) return { wholes: sorted(), first: reference(), isComplete: false }
-    const timed = await timeBeside(best, next, clock, known)
+    if (wholes.size > 0 && clock.isOver()) return { wholes: sorted(), first: reference(), isComplete: false }
+    const timed = await timeBeside(fronts[0]?.best, next, clock, known)
     for (const each of timed) wholes.set(idOf(each.cover), each)
-    const before = best
-    const first = sorted().find(isRun)
-    if (first !== undefined && (before === undefined || scoreOf(first) < scoreOf(before) * (1 - leastGain))) best = first
-    await onStep?.(timed, best)
-    if (best === undefined) break
-    const from = before ?? best
-    const faster = timed.filter((each) => scoreOf(each) < scoreOf(from) * (1 - leastGain)).sort((a, b) => scoreOf(a) - scoreOf(b))
-    const together =
-      faster.length < 2
-        ? undefined
-        : combined(
-            problem,
-            from.cover,
-            faster.map(({ cover }) => cover),
-            cost,
-          )
-    const around = neighboursOf(problem, best.cover, cost).filter(({ ratio, cover }) => ratio < within && !isTimed(cover))
-    const tried = [...(together === undefined || isTimed(together) ? [] : [together]), ...around.map(({ cover }) => cover)]
-    next = distinctOf(tried).slice(0, width)
+    for (const front of fronts) advance(problem, front, timed, sorted(front.aim).find(isRun), scoreOf)
+    await onStep?.(timed, fronts[0]?.best)
+    const open = fronts.map((front) => triedFrom(problem, front, within).filter((cover) => !wholes.has(idOf(cover))))
+    next = chosenOf(distinctOf(alternating(open)), clock, width)
   }
   return { wholes: sorted(), first: reference(), isComplete: true }
 }
@@ -94,6 +102,44 @@ const isRun = ({ seconds }: Whole): boolean => seconds.every(Number.isFinite)
 
 export const geometricMean = (values: readonly number[]): number =>
   Math.exp(values.reduce((sum, value) => sum + Math.log(value), 0) / values.length)
+
+/** Takes the fastest plan if it gains, and joins the changes of all that gain. */
+function advance(
+  problem: Problem,
+  front: Front,
+  timed: readonly Whole[],
+  fastest: Whole | undefined,
+  scoreOf: (whole: Whole, aim: Aim) => number,
+): void {
+  const { aim, best } = front
+  const gains = (whole: Whole, from: Whole): boolean => scoreOf(whole, aim) < scoreOf(from, aim) * (1 - leastGain)
+  const faster =
+    best === undefined ? [] : timed.filter((each) => gains(each, best)).sort((a, b) => scoreOf(a, aim) - scoreOf(b, aim))
+  const covers = faster.map(({ cover }) => cover)
+  front.together = best === undefined || covers.length < 2 ? undefined : combined(problem, best.cover, covers, aim.cost)
+  if (fastest !== undefined && (best === undefined || gains(fastest, best))) front.best = fastest
+}
+
+/** The plans to try from the best of a front, those of the lowest cost first. */
+function triedFrom(problem: Problem, { best, aim, together }: Front, within: number): readonly Found[] {
+  if (best === undefined) return []
+  const around = neighboursOf(problem, best.cover, aim.cost).filter(({ ratio }) => ratio < within)
+  return [...(together === undefined ? [] : [together]), ...around.map(({ cover }) => cover)]
+}
+
+/** The first of each list, then the second of each, and so on. */
+const alternating = <T>(lists: readonly (readonly T[])[]): readonly T[] =>
+  Array.from({ length: Math.max(0, ...lists.map(({ length }) => length)) }, (_, at) =>
+    lists.flatMap((list) => list.slice(at, at + 1)),
+  ).flat()
+
+/** Plans that are ready, while others are made so; any, if none is. */
+function chosenOf(covers: readonly Found[], clock: WholeClock, width: number): readonly Found[] {
+  const isReady = (cover: Found): boolean => clock.isReady?.(cover) ?? true
+  const ready = covers.filter(isReady)
+  clock.prepare?.(covers.filter((cover) => !isReady(cover)).slice(0, width))
+  return (ready.length > 0 ? ready : covers).slice(0, width)
+}
 
 /** Times covers beside the best one, in relation to which their times count: a device slows down and speeds up again in minutes. */
 async function timeBeside(

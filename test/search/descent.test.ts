@@ -54,7 +54,7 @@ async function regrets(at: number) {
   const problem = problemOf(task, seed)
   const [start] = coversOf(problem, 1, sum)
   if (start === undefined) throw new Error('no cover')
-  const { wholes, isComplete } = await descend(problem, [start], sum, drifting(problem, seed), { within: 2 })
+  const { wholes, isComplete } = await descend(problem, [start], [{ cost: sum }], drifting(problem, seed), { within: 2 })
   const best = wholes[0]?.cover ?? start
   const scoreOf = (cover: Pick<Found, 'chosen'>): number => geometricMean(secondsOf(problem, seed, cover))
   const least = Math.min(...allCovers(task).map(scoreOf))
@@ -73,13 +73,13 @@ it('times of a known plan are not taken again, and the same plan is found', asyn
   const task = randomTask('descent known')
   const problem = problemOf(task, 'known')
   const start = coversOf(problem, 1, sum)
-  const first = await descend(problem, start, sum, drifting(problem, 'known'))
+  const first = await descend(problem, start, [{ cost: sum }], drifting(problem, 'known'))
   const clock = drifting(problem, 'known', 0)
   const known = new Map(first.wholes.map(({ cover, seconds }) => [cover.chosen.join(), seconds]))
   const again = await descend(
     problem,
     start,
-    sum,
+    [{ cost: sum }],
     { ...clock, isOver: () => false },
     { known: ({ chosen }) => known.get(chosen.join()) },
   )
@@ -101,8 +101,54 @@ it('a plan that cannot be run is never the best, and time that is over ends the 
         covers[at]?.chosen.join() === start.chosen.join() ? times.map(() => Number.POSITIVE_INFINITY) : times,
       ),
   }
-  const { wholes } = await descend(problem, [start, { ...other, variant: 0 }], sum, failing)
+  const { wholes } = await descend(problem, [start, { ...other, variant: 0 }], [{ cost: sum }], failing)
   expect(wholes.at(-1)?.cover.chosen).toEqual(start.chosen)
-  const cut = await descend(problem, [start], sum, drifting(problem, 'over', 1), { within: 2 })
+  const cut = await descend(problem, [start], [{ cost: sum }], drifting(problem, 'over', 1), { within: 2 })
   expect(cut).toMatchObject({ isComplete: false, wholes: [{ cover: { chosen: start.chosen } }] })
+})
+
+it('with an aim for each shape, the best plans of each are found, too, and the one over all is as good', async () => {
+  const better: number[] = []
+  for (let at = 0; at < 60; at++) {
+    const task = randomTask(`descent ${at}`)
+    const problem = problemOf(task, `${at}`)
+    const start = coversOf(problem, 1, sum)
+    const aims = shapes.map((_, shape) => ({
+      shape,
+      cost: ({ [shape]: launch }: readonly Launch[]) => launch?.model ?? Number.POSITIVE_INFINITY,
+    }))
+    const one = await descend(problem, start, [{ cost: sum }], drifting(problem, `${at}`), { within: 2 })
+    const each = await descend(problem, start, [{ cost: sum }, ...aims], drifting(problem, `${at}`), { within: 2 })
+    const least = (wholes: typeof one.wholes, shape: number): number =>
+      Math.min(...wholes.map(({ cover }) => secondsOf(problem, `${at}`, cover)[shape] ?? 0))
+    for (const shape of shapes.keys()) {
+      expect(least(each.wholes, shape)).toBeLessThanOrEqual(least(one.wholes, shape) * 1.05)
+      better.push(least(each.wholes, shape) / least(one.wholes, shape))
+    }
+  }
+  expect(Math.min(...better)).toBeLessThan(0.99)
+})
+
+it('plans that are ready are timed first, while the others are made ready', async () => {
+  const task = randomTask('descent ready')
+  const problem = problemOf(task, 'ready')
+  const start = coversOf(problem, 1, sum)
+  const clock = drifting(problem, 'ready')
+  const ready = new Set(start.map(({ chosen }) => chosen.join()))
+  const late: string[] = []
+  const waiting: WholeClock = {
+    ...clock,
+    isReady: ({ chosen }) => ready.has(chosen.join()),
+    prepare: (covers) => {
+      for (const { chosen } of covers) ready.add(chosen.join())
+    },
+    time(covers) {
+      late.push(...covers.flatMap(({ chosen }) => (ready.has(chosen.join()) ? [] : [chosen.join()])))
+      return clock.time(covers)
+    },
+  }
+  const { wholes, isComplete } = await descend(problem, start, [{ cost: sum }], waiting, { within: 2 })
+  expect(isComplete).toBe(true)
+  expect(wholes.length).toBeGreaterThan(1)
+  expect(late).toEqual([])
 })
