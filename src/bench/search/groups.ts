@@ -26,6 +26,7 @@ export async function measureGroups(run: SearchRun, state: State, mayBeFinished:
   const onTimed = (subject: Subject, timed: Timed): void => {
     const { launch, group } = subject
     const nodes = group.group.names.join()
+    state.hasNews = true
     if ('skipped' in timed) {
       state.skipped.set(launch.id, `${nodes}: ${timed.skipped}`)
       report(launch, { refused: timed.skipped })

@@ -48,7 +48,7 @@ export interface SearchOutcome {
 }
 
 export async function runSearch(run: SearchRun): Promise<SearchOutcome> {
-  const state: State = { record: run.record, skipped: new Map(), names: new KernelNames() }
+  const state: State = { record: run.record, skipped: new Map(), names: new KernelNames(), hasNews: false }
   const wrong: string[] = []
   for (;;) {
     const result = await measureGroups(run, state, wrong.length === 0)
@@ -83,7 +83,9 @@ async function compare(run: SearchRun, state: State, ends: readonly Whole[]): Pr
   const plans = ends.map(({ cover }) => planOf(run.name, graph, run.problem, cover, run))
   const [first] = plans
   if (first === undefined) return { chosen: [], compared: [], stays: true }
-  if (samePlan(first, incumbent) && beside.length === 0) return { chosen: [], compared: [], stays: true }
+  // Without news, an earlier search has chosen the incumbent among the same plans: it stays, whatever times say now.
+  const hasWon = samePlan(first, incumbent) || (!state.hasNews && plans.some((plan) => samePlan(plan, incumbent)))
+  if (hasWon && beside.length === 0) return { chosen: [], compared: [], stays: true }
   const timed = await timePlans(stage, [incumbent, ...plans, ...beside], { graph, shapes, names: state.names })
   const [before, ...others] = timed.map((each) => ('length' in each ? each : undefined))
   const found = others.slice(0, plans.length).flatMap((samples, at) => (samples === undefined ? [] : [{ samples, at }]))

@@ -39,4 +39,6 @@ export interface State {
   record: SearchRecord
   readonly skipped: Map<string, string>
   readonly names: KernelNames
+  /** True if this search has timed something that the record did not have. */
+  hasNews: boolean
 }

@@ -42,6 +42,7 @@ export async function descent(run: SearchRun, state: State, { covers, joint, pri
       ahead.start(launches.flatMap(({ id }) => run.problem.subjects.get(id) ?? []))
     },
     async time(timed) {
+      state.hasNews = true
       const plans = timed.map((cover) => planOf(name, graph, run.problem, cover, { packed, known: kernels }))
       const samples = await timePlans(stage, plans, { graph, shapes, names: state.names })
       return samples.map((each) =>
