@@ -44,7 +44,7 @@ export interface Descent {
   readonly isComplete: boolean
 }
 
-/** What a plan is to be the best in: all shapes, or one. */
+/** Shapes at which a plan is to be the best: all of them, or one. */
 export interface Aim {
   /** Cost of a group by its price. */
   readonly cost: GroupCost

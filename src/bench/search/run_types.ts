@@ -1,4 +1,4 @@
-/** What a search on a device is given, and what it has so far. */
+/** Input of a search on a device, and its results so far. */
 import type { Graph } from '../../ir/graph.js'
 import type { PlanDecl } from '../../lang/plan.js'
 import type { KnownKernels } from '../../search/kernel_names.js'
