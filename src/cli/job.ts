@@ -24,8 +24,8 @@ async function runJob(folder: string, file: string): Promise<number> {
   const write = await namedFile(path, 'job.result')
   const { argv, project, commit } = await openJob(folder)
   const root = join(folder, project)
-  const named = argv.indexOf('--device')
-  const wanted = named < 0 ? undefined : deviceName(argv[named + 1] ?? '')
+  const given = deviceOf(argv)
+  const wanted = given === undefined ? undefined : deviceName(given)
   // The job has no CUDA plugin if no nvcc was there when it was packed: then it is built here.
   const isComplete =
     wanted === 'simt' || wanted === 'js' || !hasCudaDevice() || existsSync(join(folder, 'native/libheddle_cuda.so'))
@@ -40,13 +40,23 @@ async function runJob(folder: string, file: string): Promise<number> {
   }
   const words = [...argv, ...(wanted === undefined ? ['--device', device] : []), '--json']
   const exitCode = await main(words, { root, out, log })
-  // A finding is a result, too.
-  if (exitCode > 1 && !(exitCode === 2 && argv[0] === 'check' && printed.includes('"groups"'))) return exitCode
+  // A check that fails has a result, a verb that ends with an error has none.
+  const result: unknown = printed === '' ? undefined : JSON.parse(printed)
+  if (!isResult(result)) return exitCode
   const { commit: _, ...about } = await provenanceOf({ root, signal, version, saved: '', info })
-  await write(resultText({ argv, about: { ...about, ...(commit && { commit }) }, result: JSON.parse(printed) }))
+  await write(resultText({ argv, about: { ...about, ...(commit && { commit }) }, result }))
   log(`result: ${path}\n`)
   return exitCode
 }
+
+/** Value of the option `--device`, written with a space or `=`. */
+function deviceOf(argv: readonly string[]): string | undefined {
+  const at = argv.findLastIndex((word) => /^--device(=|$)/.test(word))
+  return at < 0 ? undefined : (argv[at]?.split('=')[1] ?? argv[at + 1])
+}
+
+/** False for the JSON of an error. */
+const isResult = (value: unknown): boolean => typeof value === 'object' && value !== null && !('error' in value)
 
 function infoOf(name: Parameters<typeof openDevice>[0]) {
   const device = openDevice(name)

@@ -62,7 +62,7 @@ test('a bench runs without Node and a compiler, and is read as one that ran here
 })
 
 test('a check says what it says here; a job without its description is refused', async () => {
-  const argv = ['check', 'shift', '--dtype', 'f32', '--device', 'simt']
+  const argv = ['check', 'shift', '--dtype', 'f32', '--device=simt']
   const run = await unpacked(argv)
   expect(await bare(run, ['checked.json'])).toMatchObject({ exitCode: 0 })
   const [read, here] = [

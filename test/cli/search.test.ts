@@ -126,9 +126,9 @@ describe('a project with an op, a graph and a plan', () => {
         ['unfused', 2],
       ],
     ])
-    expect(kernels.map(({ key }) => key)).toEqual(['tripled_bias__f32', 'triple__f32', 'add_bias__f32'])
+    expect(kernels.map(({ key }) => key)).toEqual(['tripled_bias__f32', 'add_bias__f32', 'triple__f32'])
     expect(kernels.map(({ stages }) => stages.length > 1)).toEqual([true, true, true])
-    expect(kernels[1]?.body).toContain("op('triple'")
+    expect(kernels[2]?.body).toContain("op('triple'")
     expect(timelines.map(({ title }) => title)).toEqual(['layer under together', 'layer under unfused'])
   })
 

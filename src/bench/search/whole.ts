@@ -1,5 +1,4 @@
 /** Whole plans of a search: the descent from the best covers by groups, and the plans that it ends with. */
-
 import { coverOf, planOf } from '../../search/chosen.js'
 import { coversOf, type Found, type GroupCost, jointCost, launchesOf, wholeId } from '../../search/covers.js'
 import { type Descent, descend, type Whole, type WholeClock } from '../../search/descent.js'
@@ -15,8 +14,6 @@ const starts = 6
 
 /** Plans over all shapes that are compared at the end, and all of them, with the fastest at each shape. */
 const [overall, compared] = [3, 7]
-
-const thousand = 1000
 
 /** Times covers as whole plans, from the best by groups, as long as there is time. @throws as `timePlans` */
 export async function descent(run: SearchRun, state: State, { covers, joint, prices }: SearchResult): Promise<Descent> {
@@ -46,7 +43,7 @@ export async function descent(run: SearchRun, state: State, { covers, joint, pri
       const plans = timed.map((cover) => planOf(name, graph, run.problem, cover, { packed, known: kernels }))
       const samples = await timePlans(stage, plans, { graph, shapes, names: state.names })
       return samples.map((each) =>
-        'length' in each ? each.map((times) => summarise(times).median / thousand) : shapes.map(() => Number.POSITIVE_INFINITY),
+        'length' in each ? each.map((times) => summarise(times).median / 1000) : shapes.map(() => Number.POSITIVE_INFINITY),
       )
     },
   }
