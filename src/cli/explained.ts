@@ -1,8 +1,10 @@
 /** Graphs under plans, with predicted costs. Written plans are used as they are; automatic ones get their groups from a search. */
 
 import { type Pricing, priceDims } from '../cost/step.js'
+import { applyPlan } from '../fuse/apply.js'
 import type { Graph } from '../ir/graph.js'
 import type { PlanDecl } from '../lang/plan.js'
+import { planAt } from '../search/by_rows.js'
 import { explainPlan, type PlanReport } from '../search/explain.js'
 import { resolvePlans } from '../search/resolve.js'
 import type { Read, SearchPath } from './search_path.js'
@@ -28,8 +30,14 @@ export function explainer(
   const isSearched = ofGraph.some(({ name, auto }) => auto !== undefined && names.includes(name))
   // A search also needs the written plans; written plans need no search.
   const resolved: readonly PlanDecl[] = isSearched ? locating(() => resolvePlans(ofGraph, graphs, ops, layouts)) : ofGraph
+  const applied = (plan: PlanDecl) => () => applyPlan(graph, plan, ops, layouts).graph
   return (name, { dims, ...pricing }) => {
     const plan = resolved.find((each) => each.name === name) ?? { name, graph: graph.name, groups: [] }
-    return locating(() => explainPlan(graph, plan, ops, { ...pricing, dims: priceDims(graph, plan.packed, dims) }, layouts))
+    const sizes = priceDims(graph, plan.packed, dims)
+    return locating(() => {
+      const instead = planAt(plan, resolved, applied(plan), sizes)
+      const report = explainPlan(graph, instead ?? plan, ops, { ...pricing, dims: sizes }, layouts)
+      return instead === undefined ? report : { ...report, plan: name, instead: instead.name }
+    })
   }
 }

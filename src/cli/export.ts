@@ -17,7 +17,7 @@ import {
 import { targets } from '../toolchain/index.js'
 import { type CliContext, json } from './context.js'
 import { runExportLibrary } from './export_library.js'
-import { type ExportOptions, kernelsOf, numbersOf, sourcesOf, summary } from './export_sources.js'
+import { type ExportOptions, kernelsOf, leftOut, numbersOf, sourcesOf, summary } from './export_sources.js'
 import { dimensions, dtypesOf, jsonObject } from './options.js'
 
 export interface ExportResult {
@@ -72,8 +72,10 @@ function expectNoSizes(name: string, { dims = {}, attrs = {} }: ExportOptions): 
   if (Object.keys(attrs).length > 0) throw usageError('export.attrs', `${name} is a generator and has no attributes`)
 }
 
-const generatorSummary = ({ parts, plan, steppers }: LoweredGenerator): string =>
-  `texts by ${parts.name} under ${plan}, chosen by ${steppers.map(({ way }) => way).join(', ')}`
+const generatorSummary = ({ parts, plan, reader, steppers }: LoweredGenerator): string => {
+  const left = [reader, ...steppers].flatMap(({ lowered }) => lowered.left)
+  return `texts by ${parts.name} under ${plan}, chosen by ${steppers.map(({ way }) => way).join(', ')}${leftOut([...new Set(left)])}`
+}
 
 export const exportCommand = (context: () => CliContext) =>
   new Command('export')

@@ -49,8 +49,12 @@ export async function sourcesOf(options: Pick<ExportOptions, 'out' | 'specs' | '
 export const kernelsOf = (programs: readonly Lowered[]): number =>
   new Set(programs.flatMap(({ steps }) => steps.flatMap(keysOf))).size
 
-export const summary = ({ name, plan, dims, steps }: Lowered): string =>
-  `${name} under ${plan}: ${steps.length} steps; sizes of a run: ${dims.join(', ') || 'none'}`
+export const summary = ({ name, plan, dims, steps, left }: Lowered): string =>
+  `${name} under ${plan}: ${steps.length} steps; sizes of a run: ${dims.join(', ') || 'none'}${leftOut(left)}`
+
+/** What an export says about plans for few rows that it does not hold. */
+export const leftOut = (plans: readonly string[]): string =>
+  plans.length === 0 ? '' : `; without ${plans.join(', ')} for few rows: fix the number of rows by --dims to export those`
 
 export function numbersOf(given: Readonly<Record<string, unknown>> = {}): Readonly<Record<string, number>> {
   return Object.fromEntries(

@@ -8,6 +8,7 @@ import type { Subject } from '../bench/target/subject.js'
 import type { Manifest } from '../emit/manifest/manifest.js'
 import { usageError } from '../errors.js'
 import type { GraphNode, NodeOf } from '../ir/graph.js'
+import { nodesAtAnyRows } from '../ir/graph_rows.js'
 import { namedFile } from '../output.js'
 import { nativeFolder } from '../runtime/addon.js'
 import {
@@ -76,7 +77,11 @@ const isOp = (node: GraphNode): node is NodeOf<'op'> => node.kind === 'op'
 const opsOf = ({ forms }: Subject): readonly string[] =>
   forms.flatMap((form) => {
     const graphs = 'graph' in form ? [form.graph] : Object.values(form.compiled.graphs)
-    return graphs.flatMap(({ nodes }) => nodes.filter(isOp).map(({ op }) => op))
+    return graphs.flatMap((graph) =>
+      nodesAtAnyRows(graph)
+        .filter(isOp)
+        .map(({ op }) => op),
+    )
   })
 
 interface Needed {
@@ -98,7 +103,14 @@ async function neededBy(
     const graphs = Object.entries(manifest.plans ?? {}).flatMap(([, planned]) => Object.values(planned))
     const ours = graphs.filter(({ name }) => path.ours.graphs.includes(name))
     const used = [...ours, ...path.ours.graphs.flatMap((name) => path.graphs[name]?.graph ?? [])]
-    const all = [...own, ...used.flatMap(({ nodes }) => nodes.filter(isOp).map(({ op }) => op))]
+    const all = [
+      ...own,
+      ...used.flatMap((graph) =>
+        nodesAtAnyRows(graph)
+          .filter(isOp)
+          .map(({ op }) => op),
+      ),
+    ]
     return { ops: new Set(isOps ? operands : all), types: dtype === undefined ? dtypes : [dtype] }
   }
   if (verb === 'bench suite') {

@@ -44,7 +44,8 @@ const note =
   'Predictions: per launch a fixed time plus the longest of memory traffic, caches and instructions; no overlap of launches.'
 
 function stepsTable(report: PlanReport): string {
-  const table = new Table({ head: [report.plan, 'kind', 'nodes', 'MB', 'GFLOP', 'us'], style })
+  const name = report.instead === undefined ? report.plan : `${report.plan} (${report.instead} at these rows)`
+  const table = new Table({ head: [name, 'kind', 'nodes', 'MB', 'GFLOP', 'us'], style })
   for (const step of report.steps) {
     const kind = step.rereads ? `${step.kind}, rereads` : step.kind
     table.push([

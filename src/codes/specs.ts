@@ -80,6 +80,8 @@ export const specCodes = texts({
     'A part of the declaration of a monoid is missing, invalid or unknown. | It was left out or misspelt in JavaScript. | Give { identity, combine }.',
   'op.config':
     'A part of the declaration of an op is missing, invalid or unknown. | It was left out or misspelt in JavaScript. | Follow the hint; inputs, outputs, dims and body are always needed.',
+  'plan.byRows':
+    'A plan cannot give few rows to another plan. | The other is not a plan of the graph, itself names plans for few rows, or stores inputs, weights or results otherwise. | Name a plan of the same graph with the same stacked, packed and quantised parts.',
   'plan.config':
     'A configuration is given to a graph that does not take one. | The option --config is for graphs of models that are known by their configuration. | Give sizes with --dim instead.',
   'plan.cycle':

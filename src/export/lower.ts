@@ -14,6 +14,7 @@ import { valueBytes } from '../runtime/program_states.js'
 import { tensorOf, type WiredProgram } from '../runtime/program_wiring.js'
 import { recording } from '../runtime/recording.js'
 import { weightSource } from '../runtime/weight_tensors.js'
+import { exported } from './by_rows.js'
 import { type CallerValues, callerValues } from './caller_values.js'
 import { bytesOf, type Known, type KnownLayouts } from './forms.js'
 import {
@@ -49,10 +50,12 @@ export interface LowerOptions {
 /**
  * @throws usage `export.dims`, `export.layout`, `export.matmul`, `export.constant`, `export.sizes`, and what flattening throws
  */
-export function lower(options: LowerOptions): Lowered {
-  const { compiled, wired, layouts, dtype } = options
+export function lower(given: LowerOptions): Lowered {
+  const { compiled, layouts, dtype } = given
   const types = typesOf(compiled, dtype)
-  const { open, fixed, most } = openDims(compiled, options.dims)
+  const { open, fixed, most } = openDims(compiled, given.dims)
+  const { applications, left } = exported(given.wired.applications, fixed)
+  const options = { ...given, wired: { ...given.wired, applications } }
   const known: Known = Object.fromEntries(Object.entries(fixed).map(([dim, size]) => [dim, constant(size)]))
   const weights = weightsOf(options, trialSizes(compiled, open, fixed, 0), types)
   const flatAt = (trial: number) => {
@@ -62,10 +65,7 @@ export function lower(options: LowerOptions): Lowered {
   const first = flatAt(0)
   const { flat } = first
   const memory: KnownLayouts = { layouts, forms: options.manifest.layouts ?? {} }
-  const symbolic = new Symbolic(
-    { manifest: options.manifest, applications: wired.applications, memory, fixed: known, types },
-    flat,
-  )
+  const symbolic = new Symbolic({ manifest: options.manifest, applications, memory, fixed: known, types }, flat)
   const values = callerValues(options, flat, { known, types, memory })
   const { states, inputs, outputs } = values
   for (const { storage, dtype, shape, layout } of [...states, ...inputs, ...outputs])
@@ -76,6 +76,7 @@ export function lower(options: LowerOptions): Lowered {
   const lowered: Lowered = {
     name: compiled.name,
     plan: compiled.plan,
+    left,
     dtype,
     dims: open,
     fixed,

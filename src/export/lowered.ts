@@ -72,6 +72,8 @@ export interface LoweredState extends LoweredValue {
 export interface Lowered {
   readonly name: string
   readonly plan: string
+  /** Plans for few rows that are not exported, since the number of rows is open. */
+  readonly left: readonly string[]
   readonly dtype: DType
   /** Dimensions whose sizes each run passes. */
   readonly dims: readonly string[]

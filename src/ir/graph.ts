@@ -85,6 +85,21 @@ export interface Graph {
   readonly scales?: Readonly<Record<string, Scale>> | undefined
   /** Planned graphs only: values with quantised rows whose channels can be scaled by weights alone. */
   readonly folds?: readonly ScaleFolding[] | undefined
+  /** Planned graphs only: the same graph under other plans, for few rows. */
+  readonly byRows?: ByRows | undefined
+}
+
+/** The number of rows of a graph, and what runs instead of it at few rows, fewest first. */
+export interface ByRows {
+  readonly rows: Extent
+  readonly few: readonly FewRows[]
+}
+
+/** A graph under another plan, for at most `most` rows. Its inputs, weights and outputs are those of the graph. */
+export interface FewRows {
+  readonly most: number
+  readonly plan: string
+  readonly graph: Omit<Graph, 'byRows'>
 }
 
 /** Rows of tokens without padding between sequences, and the graph's inputs that locate them, as far as it needs them. */

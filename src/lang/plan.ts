@@ -4,7 +4,7 @@
  * changes the results of a token, only grouping and storage.
  */
 import { usageError } from '../errors.js'
-import { expectArguments } from './arguments.js'
+import { expectArguments, told } from './arguments.js'
 import { declaring } from './collected.js'
 import type { GraphDecl } from './graph.js'
 import { type NamedLayouts, UsedLayouts } from './layout.js'
@@ -45,6 +45,7 @@ function declared<N extends string, S extends string, I extends string>(
     edges: [config.edges, 'record?'],
     library: [config.library, 'texts?'],
     tuned: [config.tuned, 'texts?'],
+    byRows: [config.byRows, 'textsByName?'],
     quantised: [quantised, 'record?'],
     'quantised.weights': [quantised?.weights, 'layout?'],
   })
@@ -80,6 +81,7 @@ function declared<N extends string, S extends string, I extends string>(
     })),
     library: config.library,
     tuned: config.tuned,
+    byRows: config.byRows === undefined ? undefined : fewOf(at, config.byRows),
     layouts: layoutsOf(config),
     written: writtenAt(plan),
   }
@@ -121,6 +123,17 @@ function layoutsOf({ edges = {}, quantised }: Pick<PlanConfig<string, string, st
   used.nameOf(quantised?.weights)
   for (const edge of Object.values(edges)) if (typeof edge === 'object') used.nameOf(edge.layout)
   return used.all
+}
+
+/** @throws usage `plan.declared` for a number of rows that is none */
+function fewOf(at: string, plans: Readonly<Record<string, string>>): NonNullable<PlanDecl['byRows']> {
+  const few = Object.entries(plans).map(([rows, other]) => ({ most: Number(rows), plan: other }))
+  const bad = Object.keys(plans).find((rows) => !/^[1-9]\d{0,8}$/.test(rows))
+  if (bad === undefined) return few.sort((a, b) => a.most - b.most)
+  throw usageError('plan.declared', `${at}: byRows has ${told(bad)}, which is no number of rows`, {
+    hint: "expected numbers of rows with plans, such as { 1: 'one-row', 16: 'few-rows' }",
+    about: { written: writtenAt(plan) },
+  })
 }
 
 const stacksOf = (stacks: Readonly<Record<string, readonly string[]>> = {}): NonNullable<PlanDecl['stacked']> =>

@@ -4,7 +4,7 @@ import type { AutoPlanConfig, PlanConfig } from './plan_types.js'
 
 type Callee = (...given: never[]) => unknown
 
-const planParts = ['groups', 'packed', 'stacked', 'schedules', 'dtypes', 'quantised', 'edges', 'library', 'tuned']
+const planParts = ['groups', 'packed', 'stacked', 'schedules', 'dtypes', 'quantised', 'edges', 'library', 'tuned', 'byRows']
 const packedParts = ['batch', 'seq', 'tokens', 'lengths']
 const quantisedParts = ['values', 'dynamic', 'weightOnly', 'only', 'across', 'weights']
 const scheduleParts = ['kind', 'team', 'chunks', 'vec', 'threads']

@@ -103,6 +103,12 @@ export interface PlanConfig<N extends string, S extends string, I extends string
    * sizes at which it was faster according to a tuning file.
    */
   readonly tuned?: readonly string[]
+  /**
+   * Maps a number of rows to another plan of the graph, which runs instead at that many rows or fewer: `{ 1: 'one-row', 16: 'few-rows' }`. Rows are
+   * those of the graph's first input: all of its axes but the last. Weights are stored once, so both plans have the same stacks and the same int8
+   * weights. Checked when CUDA is generated.
+   */
+  readonly byRows?: Readonly<Record<number, string>>
 }
 
 /** Members of a group: inputs are not nodes, but the conversions after them are. */
@@ -125,6 +131,8 @@ export interface PlanDecl {
   readonly library?: readonly string[] | undefined
   /** Names of the groups whose form is chosen by measurement. */
   readonly tuned?: readonly string[] | undefined
+  /** Plans that run instead at few rows, fewest first. */
+  readonly byRows?: readonly { readonly most: number; readonly plan: string }[] | undefined
   /** Target of the search for groups when CUDA is generated; undefined if the groups are declared. */
   readonly auto?: AutoTarget | undefined
   /** Layouts of its edges and int8 weights, by name. */

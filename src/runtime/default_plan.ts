@@ -95,9 +95,13 @@ function pricedPlans(plans: readonly string[], graphsOf: GraphsOf, { manifest, i
   // Tensor cores multiply int8 for every float storage type.
   const tensorCores = products === 'int8' || hasTensorCores(info, dtype)
   const fits = ({ graph }: PricedGraph): boolean => (products === 'int8' ? computesInt8(graph) : graph.int8 === undefined)
+  const few = new Set(
+    plans.flatMap((name) => graphsOf(name) ?? []).flatMap(({ graph }) => (graph.byRows?.few ?? []).map(({ plan }) => plan)),
+  )
   const priced = plans.flatMap((name) => {
     const graphs = graphsOf(name)
-    if (graphs?.every(fits) !== true) return []
+    // A plan for few rows runs by way of the plan that names it.
+    if (few.has(name) || graphs?.every(fits) !== true) return []
     const known = graphs.flatMap((each) => costOf(manifest, each, tensorCores) ?? [])
     return known.length < graphs.length ? [] : [{ name, cost: known.reduce((sum, cost) => sum + cost, 0) }]
   })

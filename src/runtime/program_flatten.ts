@@ -5,6 +5,7 @@
 import { usageError } from '../errors.js'
 import type { DType } from '../ir/dtype.js'
 import type { ValueId } from '../ir/graph.js'
+import { graphAt } from '../ir/graph_rows.js'
 import type { GraphApplication } from './application.js'
 import { type BoundKernel, bindingOf, bindKernel, type ValueInfo, valueInfo } from './bind.js'
 import { ProgramMemory, type Storage, type StorageId, type StoredValue } from './program_memory.js'
@@ -76,8 +77,9 @@ interface State {
 }
 
 function flattenApplication(state: State, application: GraphApplication): void {
-  const { graph, label } = application
+  const { label } = application
   const binding = bindingOf(application, state.config)
+  const graph = graphAt(application.graph, binding.dims)
   const info = (id: ValueId) => valueInfo(graph, id, binding)
   const values = new Map<ValueId, StoredValue>()
   for (const [name, id] of Object.entries(graph.inputs)) values.set(id, inputValue(state, application, name, info(id)))

@@ -62,6 +62,8 @@ export interface PlanTotals {
 export interface PlanReport {
   readonly plan: string
   readonly graph: string
+  /** Plan that runs in its place at this number of rows, which the report is about. */
+  readonly instead?: string | undefined
   readonly steps: readonly PlanStep[]
   readonly totals: PlanTotals
   readonly edges: readonly PlanEdge[]

@@ -15,6 +15,7 @@ import { memoiseHashes, structuralHash } from '../ir/structural_hash.js'
 import { isTemplate, type TemplateKernel } from '../ir/template.js'
 import type { PlanDecl, Schedule } from '../lang/plan.js'
 import { type Memo, noMemo } from '../memo.js'
+import { withFewRows } from './by_rows.js'
 import { type Applied, asKey, graphOf, opsOf, type ResolvedPlan, resolveAndApply, subjectOf } from './resolve.js'
 
 export interface Planned {
@@ -37,7 +38,7 @@ export interface Planned {
  * @param verified groups whose kernels were checked against their bodies before; others are checked now
  * @param memo results of earlier runs for plans and groups, by structural hash
  * @throws one error of all plans that are refused: usage `plan.*` for a plan that cannot be applied; `plan.meaning` for one that would compute
- * something else; `plan.differ` when two plans derive different kernels of one name
+ * something else; `plan.differ` when two plans derive different kernels of one name; `plan.byRows`
  */
 export function planAll(
   plans: readonly PlanDecl[],
@@ -78,7 +79,10 @@ export function planAll(
     kernels: kernels.flatMap((kernel) => (isTemplate(kernel) ? [] : [kernel])),
     templates: kernels.flatMap((kernel) => (isTemplate(kernel) ? [kernel] : [])),
     schedules: collected.schedules,
-    graphs: collected.graphs,
+    graphs: withFewRows(
+      resolved.map(({ plan }) => plan),
+      collected.graphs,
+    ),
     plans: resolved.map(({ plan }) => plan),
     left: resolved.flatMap(({ left = [] }) => left),
   }

@@ -7,6 +7,7 @@ import { dirname, join } from 'node:path'
 import type { Manifest } from '../emit/manifest/manifest.js'
 import { registryText } from '../emit/manifest/registry.js'
 import { environmentError } from '../errors.js'
+import { nodesAtAnyRows } from '../ir/graph_rows.js'
 import { contentDigest, recordOwn } from '../own_text.js'
 import type { PlacedKernel } from './demand.js'
 import { sha256 } from './hash.js'
@@ -41,7 +42,7 @@ export async function bundledKernels(root: string, used: Used): Promise<BundledK
   if (own === undefined || shipped === undefined || !searched.manifest.kernels.some(({ key }) => searched.folderOf(key) === own))
     return undefined
   const { plans = {} } = await readManifestOf(own)
-  const planned = Object.values(plans).flatMap((graphs) => Object.values(graphs).flatMap(({ nodes }) => nodes))
+  const planned = Object.values(plans).flatMap((graphs) => Object.values(graphs).flatMap(nodesAtAnyRows))
   const ops = new Set([...used.ops, ...planned.flatMap((node) => (node.kind === 'op' ? [node.op] : []))])
   const keys = new Set(used.keys)
   const known = new Set(searched.manifest.kernels.map(({ key }) => key))
@@ -64,7 +65,9 @@ type Plans = NonNullable<Manifest['plans']>
 /** Graphs of plans that need no other ops. */
 function plansWith(plans: Plans, ops: ReadonlySet<string>): Plans {
   const left = Object.entries(plans).map(([plan, graphs]) => {
-    const runs = Object.entries(graphs).filter(([, { nodes }]) => nodes.every((node) => node.kind !== 'op' || ops.has(node.op)))
+    const runs = Object.entries(graphs).filter(([, graph]) =>
+      nodesAtAnyRows(graph).every((node) => node.kind !== 'op' || ops.has(node.op)),
+    )
     return [plan, Object.fromEntries(runs)] as const
   })
   return Object.fromEntries(left.filter(([, graphs]) => Object.keys(graphs).length > 0))

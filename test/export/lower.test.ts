@@ -12,6 +12,7 @@ import { expectSame } from '../../src/export/same.js'
 import { constant } from '../../src/export/sizes.js'
 import { sourceText } from '../../src/export/source.js'
 import { torchText } from '../../src/export/torch.js'
+import { parseExtent } from '../../src/ir/shape.js'
 import type { ProgramDecl } from '../../src/lang/program/program.js'
 import { readCheckpoint } from '../../src/models/encoder/calibration.js'
 import { formatScales, type Scales } from '../../src/quant/scales.js'
@@ -43,6 +44,31 @@ describe('sizes', () => {
       ['input', { factor: 4, dims: ['n'] }],
       ['output', { factor: 4, dims: ['m', 'n'] }],
     ])
+  })
+
+  it('choose a plan by rows where their number is fixed, and say what they leave out where it is open', () => {
+    const { graph } = graphs.encoder_layer_gelu
+    const many = manifest.plans?.['ft-v1']?.[graph.name]
+    if (many === undefined) throw new Error('ft-v1 has no encoder layer')
+    const byRows = { rows: parseExtent('b*s'), few: [{ most: 4, plan: 'unfused', graph }] }
+    const plans = { ...manifest.plans, sized: { [graph.name]: { ...many, byRows } } }
+    const sized = (dims: Readonly<Record<string, number>>) => {
+      const options = {
+        dtype: 'f32',
+        manifest: { ...manifest, plans },
+        declarations,
+        layouts,
+        dims,
+        attrs: { eps: 1e-6, scale: 1 },
+      } as const
+      const { left, steps } = lower({ ...options, ...resolve(graph.name, { ...options, plan: 'sized' }) })
+      return [left, steps.length]
+    }
+    const steps = (of: typeof graph) => of.nodes.filter(({ kind }) => kind !== 'view').length
+    expect(sized({})).toEqual([['unfused'], steps(many)])
+    expect(sized({ b: 2, s: 2 })).toEqual([[], steps(graph)])
+    expect(sized({ b: 1, s: 5 })).toEqual([[], steps(many)])
+    expect(steps(many)).toBeLessThan(steps(graph))
   })
 
   const padded = manifest.kernels.find(({ buffers }) => buffers.some(({ layout }) => layout === 'col32'))?.key ?? ''

@@ -214,6 +214,13 @@ const parts: readonly (readonly [name: string, act: () => unknown, code: string,
     'did you mean tokens?',
   ],
   [
+    'plan byRows',
+    () => loose(plan)('tried', copied, { groups: {}, byRows: { 0: 'few' } }),
+    'plan.declared',
+    'plan tried: byRows has "0", which is no number of rows',
+    "expected numbers of rows with plans, such as { 1: 'one-row', 16: 'few-rows' }",
+  ],
+  [
     'plan quantised',
     () => loose(plan)('tried', copied, { groups: {}, quantised: { value: [] } }),
     'plan.declared',

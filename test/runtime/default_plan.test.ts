@@ -91,3 +91,19 @@ it('may be a plan that a user adds', () => {
     'mine',
   )
 })
+
+it('is not one for few rows, which runs by way of the plan that names it', () => {
+  const [layer = ''] = bert
+  const whole = manifest.plans?.['best-encoder']?.[layer]
+  if (whole === undefined) throw new Error('no such layer')
+  const { inputs, outputs } = whole
+  const fewer = { ...whole, nodes: whole.nodes.slice(1), inputs, outputs }
+  const byRows = { rows: { factor: 1, dims: ['b'] }, few: [{ most: 1, plan: 'fewer', graph: fewer }] }
+  const plansWith = (graph: typeof whole): Manifest => ({
+    ...manifest,
+    plans: { 'best-encoder': { [layer]: graph }, fewer: { [layer]: fewer } },
+  })
+  expect(chosen(gpu('9.0'), 'f16', [layer], plansWith({ ...whole, byRows }))).toBe('best-encoder')
+  // A twin: it has fewer launches.
+  expect(chosen(gpu('9.0'), 'f16', [layer], plansWith(whole))).toBe('fewer')
+})

@@ -104,6 +104,20 @@ describe('buildProgram', () => {
     expect(program.memory).toMatchObject({ arenaBytes: 4 * 256, lowerBound: 4 * 256 })
   })
 
+  it('runs a graph of another plan at few rows, with the same results', async () => {
+    const few = { rows: { factor: 1, dims: ['m'] }, few: [{ most: 2, plan: 'whole', graph: whole }] }
+    const rows = { 2: [1, 2, 3, 4], 3: [1, 2, 3, 4, 5, 6] }
+    for (const [m, x] of Object.entries(rows)) {
+      const { session } = await setUp()
+      const config = chain(session, { dims: { m: Number(m), n: 2 } })
+      const applications = config.applications.map((each) => ({ ...each, graph: { ...block, byRows: few } }))
+      const program = await buildProgram({ ...config, applications })
+      const { x3 } = await program.run({ x0: floats(...x) })
+      expect([...decode('f32', x3 ?? new Uint8Array())]).toEqual(expected(x))
+      expect(program.steps).toHaveLength(m === '2' ? 3 : 9)
+    }
+  })
+
   it('refuses a step that writes a constant of a kernel', async () => {
     const constant = (entry: (typeof manifest.kernels)[number]) =>
       entry.op === 'add_bias'

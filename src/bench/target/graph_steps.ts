@@ -5,6 +5,7 @@
 import type { KernelEntry, Manifest } from '../../emit/manifest/manifest.js'
 import { type DType, dtypeInfo } from '../../ir/dtype.js'
 import type { Graph, NodeOf, ValueId } from '../../ir/graph.js'
+import { graphAt } from '../../ir/graph_rows.js'
 import { evaluateExtent } from '../../ir/shape.js'
 import type { GraphApplication } from '../../runtime/application.js'
 import { type Binding, bindKernel, type ValueInfo, valueInfo } from '../../runtime/bind.js'
@@ -39,7 +40,8 @@ export const typesOf = ({ values }: Graph, dtype: DType): Readonly<Record<string
   Object.fromEntries(values.flatMap((value) => (typeof value.dtype === 'string' ? [] : [[value.dtype.param, dtype]])))
 
 /** @throws usage `graph.dim`, `bind.*` */
-export function targetProgram(graph: Graph, sizes: TargetSizes, manifest: Manifest, layouts: Layouts): TargetProgram {
+export function targetProgram(planned: Graph, sizes: TargetSizes, manifest: Manifest, layouts: Layouts): TargetProgram {
+  const graph = graphAt(planned, sizes.dims)
   const attrs = Object.fromEntries(graph.attrs.map((name) => [name, attrOf(graph, name, manifest)]))
   const binding: Binding = { dims: sizes.dims, types: typesOf(graph, sizes.dtype), attrs }
   const infoOf = (id: ValueId): ValueInfo => valueInfo(graph, id, binding)

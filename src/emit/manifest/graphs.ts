@@ -53,7 +53,7 @@ const node = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('view'), name: z.string(), input: valueId, out: valueId }),
 ])
 
-export const graphSchema = z.strictObject({
+const oneGraph = z.strictObject({
   name: z.string(),
   values: z.array(
     z.strictObject({
@@ -93,6 +93,12 @@ export const graphSchema = z.strictObject({
       }),
     )
     .optional(),
+})
+
+const fewRows = z.strictObject({ most: z.number().int().positive(), plan: z.string(), graph: oneGraph })
+
+export const graphSchema = oneGraph.extend({
+  byRows: z.strictObject({ rows: extent, few: z.array(fewRows) }).optional(),
 }) satisfies z.ZodType<Graph>
 
 /** Graphs by name, by plan: the result of each plan for the graphs it groups. */

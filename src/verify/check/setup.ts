@@ -6,6 +6,7 @@ import type { KernelEntry } from '../../emit/manifest/manifest.js'
 import type { PlannedKernel } from '../../fuse/planned_kernel.js'
 import type { DType } from '../../ir/dtype.js'
 import type { Graph } from '../../ir/graph.js'
+import { nodesAtAnyRows } from '../../ir/graph_rows.js'
 import { kernelName } from '../../ir/op_name.js'
 import type { Op } from '../../lang/types.js'
 import { demandedKernels } from '../../runtime/demand.js'
@@ -171,7 +172,7 @@ async function bodiesOf({ root, specs, onNotice }: SetupOptions): Promise<Readon
 }
 
 /** Kernels of the project that a graph runs. */
-function kernelsOf({ nodes }: Graph, { kernels, templates }: SpecKernels): PlannedKernel[] {
-  const names = new Set(nodes.flatMap((node) => (node.kind === 'op' ? [kernelName(node.op)] : [])))
+function kernelsOf(graph: Graph, { kernels, templates }: SpecKernels): PlannedKernel[] {
+  const names = new Set(nodesAtAnyRows(graph).flatMap((node) => (node.kind === 'op' ? [kernelName(node.op)] : [])))
   return [...kernels, ...templates].filter(({ name }) => names.has(name))
 }
