@@ -7,6 +7,7 @@ import { environmentError, usageError } from '../errors.js'
 import type { DType } from '../ir/dtype.js'
 import { fixedByFacts } from '../ir/facts/solve.js'
 import type { AttrValue, Graph, NodeOf, ValueId } from '../ir/graph.js'
+import { nodesAtAnyRows } from '../ir/graph_rows.js'
 import { instanceKey, resolveDType } from '../ir/instance.js'
 import { kernelName } from '../ir/op_name.js'
 import { evaluateDim, evaluateExtent } from '../ir/shape.js'
@@ -55,6 +56,18 @@ export function valueInfo(graph: Graph, id: ValueId, binding: Binding): ValueInf
   }
 }
 
+const instancesOf = ({ op }: NodeOf<'op'>, types: Binding['types'], { kernels }: Manifest): KernelEntry[] =>
+  kernels.filter((entry) => entry.op === kernelName(op) && sameTypes(entry.types, types))
+
+/** Keys of the kernels that a graph may launch under these types, whatever its number of rows and its sizes. */
+export function keysAtAnyRows(graph: Graph, { types }: Binding, manifest: Manifest): readonly string[] {
+  return nodesAtAnyRows(graph).flatMap((node) => {
+    if (node.kind !== 'op') return []
+    const stored = Object.entries(node.types).map(([param, ref]) => [param, resolveDType(ref, types)] as const)
+    return instancesOf(node, Object.fromEntries(stored), manifest).map(({ key }) => key)
+  })
+}
+
 /**
  * @throws environment `bind.kernel` when no instance has the node's storage types; usage `bind.extent` when none has its extents,
  * `bind.*` when node and kernel disagree about a buffer, an extent or an attribute
@@ -64,9 +77,9 @@ export function bindKernel(graph: Graph, node: NodeOf<'op'>, binding: Binding, m
   const where = `${graph.name}/${node.name}`
   const values: Readonly<Record<string, ValueId>> = { ...node.inputs, ...node.outputs }
   const op = kernelName(node.op)
-  const candidates = manifest.kernels
-    .filter((entry) => entry.op === op && sameTypes(entry.types, types))
-    .sort((a, b) => Object.keys(b.fixedDims).length - Object.keys(a.fixedDims).length)
+  const candidates = instancesOf(node, types, manifest).sort(
+    (a, b) => Object.keys(b.fixedDims).length - Object.keys(a.fixedDims).length,
+  )
   const unfit = new Map<string, { readonly extent: number | undefined; readonly allowed: readonly number[] }>()
   for (const entry of candidates) {
     const fixed = bindDims(where, entry, (name) => valueInfo(graph, bufferValue(where, entry, values, name), binding))

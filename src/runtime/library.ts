@@ -24,6 +24,8 @@ export interface KernelSource {
    * @throws environment `library.kernel` for a kernel that does not exist and cannot be compiled; errors of compiling
    */
   ensure(keys: Iterable<string>, options?: EnsureOptions): Promise<void>
+  /** Called with kernels that the same graphs launch at other numbers of rows, which a source for other machines has to hold. */
+  readonly elsewhere?: (keys: Iterable<string>) => void
   /** Library from which to launch a kernel, after `ensure` of its key. */
   of(key: string): NativeLibrary
 }

@@ -3,7 +3,7 @@
  * times; on cuda it can be captured into a device graph and is then replayed with one call.
  */
 import { usageError } from '../errors.js'
-import type { ValueInfo } from './bind.js'
+import { bindingOf, keysAtAnyRows, type ValueInfo } from './bind.js'
 import type { NativeBuffer, NativeSlice, NativeStep } from './native.js'
 import { planMemory } from './planner.js'
 import { unwritten } from './poison.js'
@@ -86,6 +86,9 @@ export async function buildProgram(config: ProgramConfig): Promise<Program> {
   const { session } = config
   const flat = flatten({ ...config, ...contextOf(session) })
   await ensureKernels(session, flat.steps)
+  const bound = { dims: config.dims, types: config.types }
+  for (const each of config.applications.filter(({ graph }) => graph.byRows !== undefined))
+    session.library.elsewhere?.(keysAtAnyRows(each.graph, bindingOf(each, bound), session.manifest))
 
   const inArena = flat.storages.map((storage) => (isInArena(storage) ? storage : { ...storage, bytes: 0 }))
   const memory = planMemory(inArena)

@@ -66,6 +66,9 @@ export function recording(kind: NativeDeviceInfo['kind'], architecture: string =
       async ensure(requested) {
         for (const key of requested) keys.add(key)
       },
+      elsewhere(others) {
+        for (const key of others) keys.add(key)
+      },
       of: () => empty,
     },
     keys: () => [...keys].sort(),

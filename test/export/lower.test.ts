@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { conversions, graphs, layouts, programs } from '../../specs/index.js'
+import { graphSchema } from '../../src/emit/manifest/graphs.js'
 import { exampleText } from '../../src/export/example.js'
 import { headerText, namesOf } from '../../src/export/header.js'
 import { identifiers } from '../../src/export/identifiers.js'
@@ -47,11 +48,11 @@ describe('sizes', () => {
   })
 
   it('choose a plan by rows where their number is fixed, and say what they leave out where it is open', () => {
-    const { graph } = graphs.encoder_layer_gelu
-    const many = manifest.plans?.['ft-v1']?.[graph.name]
-    if (many === undefined) throw new Error('ft-v1 has no encoder layer')
+    const graph = graphs.encoder_layer_gelu?.graph
+    const many = manifest.plans?.['ft-v1']?.encoder_layer_gelu
+    if (graph === undefined || many === undefined) throw new Error('ft-v1 has no encoder layer')
     const byRows = { rows: parseExtent('b*s'), few: [{ most: 4, plan: 'unfused', graph }] }
-    const plans = { ...manifest.plans, sized: { [graph.name]: { ...many, byRows } } }
+    const plans = { ...manifest.plans, sized: { [graph.name]: graphSchema.parse({ ...many, byRows }) } }
     const sized = (dims: Readonly<Record<string, number>>) => {
       const options = {
         dtype: 'f32',

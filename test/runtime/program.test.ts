@@ -9,6 +9,7 @@ import { decode, encode } from '../../src/runtime/buffer.js'
 import { loadedKernels } from '../../src/runtime/library.js'
 import type { NativeStep } from '../../src/runtime/native.js'
 import { buildProgram, type ProgramConfig } from '../../src/runtime/program.js'
+import { recording } from '../../src/runtime/recording.js'
 import { openSession, type Session } from '../../src/runtime/session.js'
 import { referenceDevice, referenceLibrary, referenceManifest } from './reference_device.js'
 
@@ -116,6 +117,19 @@ describe('buildProgram', () => {
       expect([...decode('f32', x3 ?? new Uint8Array())]).toEqual(expected(x))
       expect(program.steps).toHaveLength(m === '2' ? 3 : 9)
     }
+  })
+
+  it('names the kernels of a graph at other numbers of rows, for a package', async () => {
+    const few = { rows: { factor: 1, dims: ['m'] }, few: [{ most: 2, plan: 'whole', graph: block }] }
+    const { device, library, keys } = recording('simt')
+    const session = await openSession({ device, library, manifest, layouts, weights })
+    const keysOf = async (graph: Graph): Promise<readonly string[]> => {
+      const config = chain(session)
+      await buildProgram({ ...config, applications: config.applications.map((each) => ({ ...each, graph })) })
+      return keys()
+    }
+    expect(await keysOf(whole)).toEqual([])
+    expect(await keysOf({ ...whole, byRows: few })).toEqual(['add__f32', 'add_bias__f32'])
   })
 
   it('refuses a step that writes a constant of a kernel', async () => {
