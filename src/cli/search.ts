@@ -75,6 +75,7 @@ export async function search(name: string, options: SearchVerbOptions, context: 
     const outcome = await runSearch({
       stage: await stageOf(device, read, path, options, context, graph),
       ...{ graph, problem, record, incumbent, beside, shapes, name: options.plan, packed: options.packed },
+      plans: plansOf(path, name),
       about: { dtype: options.dtype, device: deviceName(info), driver: info.driverVersion },
       known: await kernelsOf(path, options.plan, name, read),
       isOver: (phase) => signal.aborted || performance.now() - start > limit * shares[phase],

@@ -78,10 +78,15 @@ function sourceOf(
   file: string,
 ): string {
   const { device, dtype, result, shapes } = found
-  const { plan, reasons, only } = each
+  const { plan, reasons, only, most } = each
   const exported = plan.name.replace(/[-.]+(\w)/g, (_, letter: string) => letter.toUpperCase())
   const names = shapes.map(shapeName)
-  const best = only === undefined ? [] : [`The best at ${only.map((shape) => names[shape]).join(' and ')}.`]
+  const best = [
+    ...(only === undefined ? [] : [`The best at ${only.map((shape) => names[shape]).join(' and ')}.`]),
+    ...(most === undefined
+      ? []
+      : [`It runs in place of ${found.plans[0]?.plan.name} at ${most === 1 ? 'one row' : `at most ${most} rows`}.`]),
+  ]
   const graph = declared && { name: declared.name, from: specifierOf(declared.file, file) }
   return planSource({
     ...{ plan, exported, reasons, shapes: names, graph },

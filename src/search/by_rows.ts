@@ -62,11 +62,18 @@ function chosen({ plan, graph, plans, planned }: Choosing, byRows: NonNullable<P
   return { rows: rowsOf(plan, graph), few }
 }
 
-/** The first input's axes but the last. @throws usage `plan.byRows` if it has one axis or none */
-function rowsOf(plan: PlanDecl, { inputs, values }: Graph): ByRows['rows'] {
-  const [name, id] = Object.entries(inputs)[0] ?? []
-  const shape = values[id ?? -1]?.shape ?? []
-  if (shape.length > 1) return multiplyExtents(shape.slice(0, -1))
+/** Number of rows of a graph: all axes of its first input but the last; undefined if it has one axis or none. */
+export function rowsIn({ inputs, values }: Graph): ByRows['rows'] | undefined {
+  const shape = values[Object.values(inputs)[0] ?? -1]?.shape ?? []
+  return shape.length > 1 ? multiplyExtents(shape.slice(0, -1)) : undefined
+}
+
+/** @throws usage `plan.byRows` for a graph without rows */
+function rowsOf(plan: PlanDecl, graph: Graph): ByRows['rows'] {
+  const rows = rowsIn(graph)
+  if (rows !== undefined) return rows
+  const [name = '', id = -1] = Object.entries(graph.inputs)[0] ?? []
+  const shape = graph.values[id]?.shape ?? []
   throw usageError(
     'plan.byRows',
     `plan ${plan.name}: input ${name} of ${plan.graph} has no rows: its shape is ${printShape(shape) || 'that of a scalar'}`,

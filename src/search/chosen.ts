@@ -3,7 +3,7 @@ import { freshName } from '../ir/names.js'
 import { kernelName } from '../ir/op_name.js'
 import type { PlanDecl } from '../lang/plan.js'
 import { coversOf, type Found } from './covers.js'
-import { type KnownKernels, nameGroups } from './kernel_names.js'
+import { type KnownKernels, nameGroups, renamedKernel } from './kernel_names.js'
 import type { SearchResult } from './measured.js'
 import type { GraphProblem } from './problem.js'
 import type { SpaceGroup } from './space.js'
@@ -40,6 +40,18 @@ export function planOf(
     ...{ name, graph: graph.name, packed, stacked: form.stacked, groups: [...generated, ...library] },
     ...(library.length === 0 ? {} : { library: library.map(({ kernel }) => kernel) }),
   }
+}
+
+/** Generated kernels of a plan that a cover has become, by name. */
+export function kernelsOf(problem: GraphProblem, cover: Found, plan: PlanDecl): KnownKernels {
+  const names = new Map(
+    plan.groups.flatMap(({ kernel, occurrences }) => occurrences.map((nodes) => [nodes.join(), kernel] as const)),
+  )
+  const generated = groupsOf(problem, cover).flatMap(({ group: { names: nodes, kernel } }) => {
+    const name = names.get(nodes.join())
+    return kernel === undefined || name === undefined ? [] : [[name, renamedKernel(kernel, name)] as const]
+  })
+  return new Map(generated)
 }
 
 /** Reason for a group of a plan, at each shape. */

@@ -37,7 +37,7 @@ function reasonText({ own, apart, instead, margin }: Reason): string {
 
 /** Source of a module. Deterministic: the same plan, reasons and head give the same text. */
 export function planSource({ plan, exported, head, reasons, shapes, graph }: PlanSource): string {
-  const { packed, stacked = [], groups, library = [] } = plan
+  const { packed, stacked = [], groups, library = [], byRows = [] } = plan
   const reasonsOf = (nodes: readonly string[]): readonly string[] =>
     reasons.flatMap((reason) => (reason.nodes.join() === nodes.join() ? [reasonText(reason)] : []))
   const groupLines = groups.flatMap(({ kernel, occurrences }) => {
@@ -68,6 +68,9 @@ export function planSource({ plan, exported, head, reasons, shapes, graph }: Pla
     ...groupLines,
     '    },',
     ...(library.length === 0 ? [] : [`    library: ${listText(library)},`]),
+    ...(byRows.length === 0
+      ? []
+      : [`    byRows: { ${byRows.map(({ most, plan: few }) => `${most}: ${quoted(few)}`).join(', ')} },`]),
     '  })',
   ].join('\n')}\n`
 }

@@ -21,6 +21,8 @@ export interface SearchRun {
   readonly incumbent: PlanDecl
   /** Plans that are timed at the end beside the others, and are no part of the search. */
   readonly beside: readonly PlanDecl[]
+  /** Plans of the graph by their names, for those that give few rows to others. */
+  readonly plans: readonly PlanDecl[]
   /** Name of the plan to write. */
   readonly name: string
   readonly packed: PlanDecl['packed']

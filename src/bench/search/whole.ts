@@ -22,7 +22,9 @@ export async function descent(run: SearchRun, state: State, { covers, joint, pri
   const least = covers.map(([best]) => best?.cost ?? 1)
   const cost = jointCost(prices, least)
   const ofForms = problem.variants.flatMap((_, form) => coversOf(problem, 1, cost, (variant) => variant !== form))
-  const incumbent = coverOf(run.problem, run.incumbent) ?? []
+  const { byRows = [] } = run.incumbent
+  const few = run.plans.filter((plan) => byRows.some(({ plan: other }) => plan.name === other))
+  const incumbent = [run.incumbent, ...few].flatMap((plan) => coverOf(run.problem, plan) ?? [])
   const first = [...joint.slice(0, 1), incumbent, ...ofForms, ...covers.flatMap(([best]) => best ?? []), ...joint.slice(1)].flat()
   const before = wholesOn(state.record.wholes, about.device)
   const known = (cover: Found): readonly number[] | undefined => {

@@ -10,6 +10,7 @@ import { kernelName } from '../../ir/op_name.js'
 import type { PlanDecl } from '../../lang/plan.js'
 import { openMemo } from '../../memo.js'
 import { demandedKernels } from '../../runtime/demand.js'
+import { rowsIn } from '../../search/by_rows.js'
 import { renamedKernel } from '../../search/kernel_names.js'
 import { linkGraph } from '../../search/link.js'
 import { contentOfKernel, nameOfContent } from '../../search/problem.js'
@@ -52,6 +53,8 @@ export interface Timing {
   readonly graph: Graph
   readonly shapes: readonly Dims[]
   readonly names: KernelNames
+  /** Plans by their names, for those that give few rows to others. */
+  readonly known?: readonly PlanDecl[]
   /** Timed replays; by default as many as of groups. */
   readonly repeats?: number
 }
@@ -60,10 +63,10 @@ export interface Timing {
 export async function timePlans(
   stage: SearchStage,
   plans: readonly PlanDecl[],
-  { graph, shapes, names, repeats = stage.repeats }: Timing,
+  { graph, shapes, names, known = [], repeats = stage.repeats }: Timing,
 ): Promise<readonly (Samples | Failure)[]> {
   const { root, device, layouts, tuning, dtype, signal, onProgress } = stage
-  const applied = plans.map((plan) => orFailure(stage, () => appliedOf(stage, graph, plan, names)))
+  const applied = plans.map((plan) => orFailure(stage, () => byRowsOf(stage, graph, plan, names, known)))
   const kernels = new Map(
     applied.flatMap((each) => ('kernels' in each ? each.kernels.map((kernel) => [kernel.name, kernel]) : [])),
   )
@@ -113,6 +116,21 @@ function orFailure<T>({ signal }: SearchStage, action: () => T): T | Failure {
     return action()
   } catch (error) {
     return failureOf(error, signal)
+  }
+}
+
+/** A plan applied, with those to which it gives few rows. */
+function byRowsOf(stage: SearchStage, graph: Graph, plan: PlanDecl, names: KernelNames, known: readonly PlanDecl[]): Applied {
+  const many = appliedOf(stage, graph, plan, names)
+  const rows = rowsIn(many.graph)
+  if (plan.byRows === undefined || rows === undefined) return many
+  const few = plan.byRows.flatMap(({ most, plan: name }) => {
+    const other = known.find((each) => each.name === name)
+    return other === undefined ? [] : [{ most, plan: name, ...appliedOf(stage, graph, other, names) }]
+  })
+  return {
+    graph: { ...many.graph, byRows: { rows, few: few.map(({ kernels: _, ...each }) => each) } },
+    kernels: [...many.kernels, ...few.flatMap(({ kernels }) => kernels)],
   }
 }
 
