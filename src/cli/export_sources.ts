@@ -52,7 +52,7 @@ export const kernelsOf = (programs: readonly Lowered[]): number =>
 export const summary = ({ name, plan, dims, steps, left }: Lowered): string =>
   `${name} under ${plan}: ${steps.length} steps; sizes of a run: ${dims.join(', ') || 'none'}${leftOut(left)}`
 
-/** What an export says about plans for few rows that it does not hold. */
+/** Note on plans for few rows that an export does not hold. */
 export const leftOut = (plans: readonly string[]): string =>
   plans.length === 0 ? '' : `; without ${plans.join(', ')} for few rows: fix the number of rows by --dims to export those`
 

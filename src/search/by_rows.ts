@@ -100,7 +100,7 @@ export function planAt(
   return plans.find(({ name }) => name === few?.plan)
 }
 
-/** What a caller sees of a graph, by name. */
+/** Types and shapes of a graph by names that its caller uses. */
 function seen(graph: Graph): ReadonlyMap<string, string> {
   const values = (what: string, ids: Readonly<Record<string, ValueId>>) =>
     Object.entries(ids).map(([name, id]) => {
