@@ -31,8 +31,9 @@ import { compiledDeviceOption, dtypes, onOption, openOptions } from './pipeline.
 import { expectDims } from './plan_dims.js'
 import type { SearchVerbOptions, SearchVerbResult } from './search_options.js'
 import { type Read, type SearchPath, searchPath } from './search_path.js'
+import { searchGraphs } from './search_program.js'
 import { searchProgress } from './search_progress.js'
-import { resultText } from './search_text.js'
+import { dataOf, resultText } from './search_text.js'
 import { expectPlanFile, writePlans } from './search_write.js'
 import { readTuning } from './tuning_file.js'
 
@@ -56,7 +57,7 @@ export async function search(name: string, options: SearchVerbOptions, context: 
   for (const dims of shapes) expectDims(graph, dims)
   const incumbent = incumbentOf(path, name, options)
   const beside = (options.beside ?? []).map((plan) => planNamed(path, name, plan))
-  expectPlanFile(root, options)
+  expectPlanFile(root, name, options)
   const file = resolve(root, options.record ?? join(options.specs ?? 'specs', 'search.json'))
   const [record, write] = [await readRecord(file), await namedFile(file)]
   if (options.device !== undefined) compiledDevice(options.device)
@@ -96,10 +97,25 @@ export async function search(name: string, options: SearchVerbOptions, context: 
 const forTrying = ': times of the CPU device are for trying only, and rank no plans of a GPU'
 
 /** @throws usage `search.graph` */
-function graphOf({ graphs, ours }: SearchPath, name: string): Graph {
+function graphOf({ graphs, programs, ours }: SearchPath, name: string): Graph {
   const found = Object.hasOwn(graphs, name) ? graphs[name]?.graph : undefined
   if (found !== undefined) return found
-  throw usageError('search.graph', `there is no graph ${name}`, { hint: knownHint(name, Object.keys(graphs), ours.graphs) })
+  const known = [...Object.keys(graphs), ...programs.map((program) => program.name)]
+  throw usageError('search.graph', `there is no graph ${name}`, { hint: knownHint(name, known, ours.graphs) })
+}
+
+/**
+ * Searches each graph of a program, one after the other.
+ * @returns undefined if there is no program of the name, or a graph has it @throws usage `search.program`, `search.dims`; as `search`
+ */
+export async function searchProgram(
+  name: string,
+  options: SearchVerbOptions,
+  context: CliContext,
+): Promise<readonly SearchVerbResult[] | undefined> {
+  const { graphs, programs } = await searchPath(context.root, options.specs)
+  const program = Object.hasOwn(graphs, name) ? undefined : programs.find((each) => each.name === name)
+  return program && searchGraphs(program.of(), options, context, (graph, own) => search(graph, own, context))
 }
 
 /** The project's plan of the name that is written, else the named one. @throws usage `plan.unknown` */
@@ -165,8 +181,8 @@ const shapesOf = (text: string, before: readonly Dims[] = []): readonly Dims[] =
 
 export const searchCommand = (context: () => CliContext) =>
   new Command('search')
-    .description('find a fusion plan of a graph by measuring groups of its nodes, and write it as TypeScript')
-    .argument('<graph>', 'a graph of the project, or a shipped one')
+    .description('find a fusion plan by measuring groups of nodes, and write it as TypeScript')
+    .argument('<name>', 'a graph or program of the project, or a shipped one; of a program, a plan of each of its graphs')
     .addOption(
       new Option(
         '--shape <dims>',
@@ -199,50 +215,17 @@ export const searchCommand = (context: () => CliContext) =>
     .option('--out <file>', 'file of the plan; default: plans/NAME.ts in the specs')
     .option('--record <file>', 'file of measured groups; default: search.json beside the specs')
     .option('--json', 'print the result as JSON')
-    .action(async (graph, options) => {
-      const result = await search(graph, options, context())
-      context().out(options.json ? json(plain(result)) : resultText(result))
+    .action(async (name, options) => {
+      const all = await searchProgram(name, options, context())
+      if (all === undefined) {
+        const result = await search(name, options, context())
+        context().out(options.json ? json(dataOf(result)) : resultText(result))
+      } else
+        context().out(options.json ? json(all.map(dataOf)) : all.map((each) => `${each.graph}\n${resultText(each)}`).join('\n'))
     })
 
 /** @throws usage of the command line for a missing part */
 const packedOf = (text: string): NonNullable<PlanDecl['packed']> => {
   const { batch, seq, tokens, lengths } = namesByName(text, ['batch', 'seq', 'tokens'], ['lengths'])
   return { batch: batch ?? '', seq: seq ?? '', tokens: tokens ?? '', ...(lengths === undefined ? {} : { lengths }) }
-}
-
-/** The parts of a result that are data. */
-function plain({
-  result,
-  plans,
-  compared,
-  wholes,
-  stays,
-  wrong,
-  skipped,
-  graph,
-  device,
-  dtype,
-  shapes,
-  incumbent,
-  files,
-}: SearchVerbResult) {
-  const { round, measured, launches, ended } = result
-  return {
-    graph,
-    device,
-    dtype,
-    shapes,
-    incumbent,
-    stays,
-    rounds: round,
-    measured,
-    launches,
-    ended,
-    wholes,
-    plans,
-    compared,
-    wrong,
-    skipped,
-    files,
-  }
 }

@@ -25,6 +25,8 @@ export interface SearchVerbOptions {
   readonly packed?: PlanDecl['packed']
   readonly repeats: number
   readonly specs?: string | undefined
+  /** Program whose graph it is: the file and the exported name of the plan then have the graph's name, too. */
+  readonly of?: string | undefined
   /** File of the plan; by default `plans/NAME.ts` in the specs. */
   readonly out?: string | undefined
   /** File of measured groups; by default `search.json` beside the specs. */

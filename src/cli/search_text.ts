@@ -43,3 +43,40 @@ export function resultText(found: SearchVerbResult): string {
   )
   return `${lines.join('\n')}\n`
 }
+
+/** The parts of a result that are data. */
+export function dataOf({
+  result,
+  plans,
+  compared,
+  wholes,
+  stays,
+  wrong,
+  skipped,
+  graph,
+  device,
+  dtype,
+  shapes,
+  incumbent,
+  files,
+}: SearchVerbResult) {
+  const { round, measured, launches, ended } = result
+  return {
+    graph,
+    device,
+    dtype,
+    shapes,
+    incumbent,
+    stays,
+    rounds: round,
+    measured,
+    launches,
+    ended,
+    wholes,
+    plans,
+    compared,
+    wrong,
+    skipped,
+    files,
+  }
+}

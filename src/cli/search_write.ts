@@ -25,7 +25,10 @@ function isUnedited(text: string): boolean {
   return end !== undefined && digestOf(text.slice(0, -end.length)) === digest
 }
 
-type Where = Pick<SearchVerbOptions, 'specs' | 'out'>
+type Where = Pick<SearchVerbOptions, 'specs' | 'out' | 'of'>
+
+/** Name of a plan, that of its graph after it if the plan is one of a program's. */
+const ownName = (plan: string, graph: string, { of }: Where): string => (of === undefined ? plan : `${plan}-${graph}`)
 
 const specsOf = (root: string, { specs }: Where): string => resolve(root, specs ?? 'specs')
 
@@ -43,8 +46,8 @@ function expectReplaceable(root: string, file: string): void {
 }
 
 /** Checks, before anything is measured, that the plan can be written. @throws as `expectReplaceable` */
-export const expectPlanFile = (root: string, options: Where & Pick<SearchVerbOptions, 'plan'>): void =>
-  expectReplaceable(root, fileOf(root, options, options.plan, 0))
+export const expectPlanFile = (root: string, graph: string, options: Where & Pick<SearchVerbOptions, 'plan'>): void =>
+  expectReplaceable(root, fileOf(root, options, ownName(options.plan, graph, options), 0))
 
 /** Writes the plans, where the files do not hold them already. @throws as `expectReplaceable` */
 export async function writePlans(
@@ -55,10 +58,13 @@ export async function writePlans(
   const specs = specsOf(root, options)
   const { exportedGraph } = await import('../frontend/read/exported_graph.js')
   const declared = exportedGraph(specs, found.graph)
-  const files = found.plans.map((each, at) => ({ each, file: fileOf(root, options, each.plan.name, at) }))
+  const files = found.plans.map((each, at) => ({
+    each,
+    file: fileOf(root, options, ownName(each.plan.name, found.graph, options), at),
+  }))
   for (const { file } of files) expectReplaceable(root, file)
   for (const { each, file } of files) {
-    const text = signed(sourceOf(found, each, declared, file))
+    const text = signed(sourceOf(found, each, declared, file, ownName(each.plan.name, found.graph, options)))
     await writing(file, () => mkdir(dirname(file), { recursive: true }))
     await (await namedFile(file))(text)
   }
@@ -76,10 +82,11 @@ function sourceOf(
   each: FoundPlan,
   declared: ExportedGraph | undefined,
   file: string,
+  name: string,
 ): string {
   const { device, dtype, result, shapes } = found
   const { plan, reasons, only, most } = each
-  const exported = plan.name.replace(/[-.]+(\w)/g, (_, letter: string) => letter.toUpperCase())
+  const exported = name.replace(/[-._]+(\w)/g, (_, letter: string) => letter.toUpperCase())
   const names = shapes.map(shapeName)
   const best = [
     ...(only === undefined ? [] : [`The best at ${only.map((shape) => names[shape]).join(' and ')}.`]),

@@ -209,10 +209,14 @@ export const toolCodes = texts({
     'The result of a job was written by a newer heddle. | The job was packed by another version. | Update heddle, or pack the job again.',
   'result.verb':
     'The result of a job belongs to another verb. | A check, a bench and a suite have different results. | Read it with the verb of the hint.',
+  'search.dims':
+    'A shape of a search has a dimension that the program lacks. | It is misspelt, or is one of a graph. | Give dimensions of the program; the hint lists them.',
   'search.graph':
     'A graph cannot be searched. | There is no graph of the name. | Copy it from heddle plan list or from the specs.',
   'search.out':
     'A found plan cannot be written. | The file exists, and a search did not write it or somebody has edited it since. | Name another plan with --plan, or another file with --out.',
+  'search.program':
+    'An option of a search is for one graph. | The name is that of a program, whose graphs have a plan each. | Leave it out, or search the graphs one by one.',
   'search.record':
     'The file of measured groups cannot be read. | It is another file, or its first line is damaged. | Remove it, or name another with --record.',
   'selftest.exports':
