@@ -82,10 +82,13 @@ const hasIntegerRows = ({ values, inputs, outputs }: Graph, tokens: Extent): boo
 
 const linkGraphs = (plans: PlannedGraphs): PlannedGraphs => mapValues(plans, (graphs) => mapValues(graphs, linkGraph))
 
-/** Replaces the ops of a graph's nodes by kernel names. */
+/** Replaces the ops of a graph's nodes by kernel names, at any number of rows. */
 export const linkGraph = (graph: Graph): Graph => ({
   ...graph,
   nodes: graph.nodes.map((node) => (node.kind === 'op' ? { ...node, op: kernelName(node.op) } : node)),
+  ...(graph.byRows === undefined
+    ? {}
+    : { byRows: { ...graph.byRows, few: graph.byRows.few.map((each) => ({ ...each, graph: linkGraph(each.graph) })) } }),
 })
 
 const mapValues = <T>(record: Readonly<Record<string, T>>, map: (value: T) => T): Record<string, T> =>

@@ -4,7 +4,9 @@ import { plannedGraphsSchema } from '../../src/emit/manifest/graphs.js'
 import { call, f32 } from '../../src/ir/build.js'
 import type { Graph, ValueId } from '../../src/ir/graph.js'
 import { graphAt, nodesAtAnyRows } from '../../src/ir/graph_rows.js'
+import { parseExtent } from '../../src/ir/shape.js'
 import type { PlanDecl } from '../../src/lang/plan.js'
+import { linkGraph } from '../../src/search/link.js'
 import { planAll } from '../../src/search/plans.js'
 import { at } from '../fuse/attention_draft.js'
 import { Draft } from '../fuse/random/draft.js'
@@ -66,6 +68,19 @@ describe('a graph under a plan by rows', () => {
       JSON.parse(JSON.stringify(many)),
     )
     expect(nodesAtAnyRows(many)).toHaveLength(2 + 1 + 2)
+  })
+
+  it('runs kernels by their names in generated source, at any number of rows', () => {
+    const standard = (graph: Graph): Graph => ({
+      ...graph,
+      nodes: graph.nodes.map((node) => (node.kind === 'op' ? { ...node, op: `std.${node.op}` } : node)),
+    })
+    const byName = {
+      ...standard(many),
+      byRows: { rows: parseExtent('b*s'), few: [{ most: 1, plan: 'few', graph: standard(few) }] },
+    }
+    const linked = linkGraph(byName)
+    expect(nodesAtAnyRows(linked).flatMap((node) => (node.kind === 'op' ? [node.op] : []))).toEqual(['op0', 'op1', 'both'])
   })
 
   it('does not depend on the order of the plans', () => {

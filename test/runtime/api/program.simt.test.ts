@@ -64,7 +64,7 @@ const near = (found: ArrayLike<number>, wanted: ArrayLike<number>, dtype: FloatT
   return compare(found, wanted, tolerance({ dtype, class: 'model', length, scale })).passed
 }
 
-describe.each(['unfused', 'fused', 'ragged'])('under %s', (plan) => {
+describe.each(['unfused', 'fused', 'sized', 'ragged'])('under %s', (plan) => {
   test.each(['f32', 'f16'] as const)('four layers and a state equal their bodies in %s', async (dtype) => {
     const weights = weightsOf(4, dtype)
     const model = await device.load(mixers, { plan, weights, dims: { b, s } })
@@ -107,6 +107,22 @@ describe.each(['unfused', 'fused', 'ragged'])('under %s', (plan) => {
     if (plan === 'ragged') expect(marks.data.filter((each) => each === 0)).toHaveLength((b * s - valid.length) * n)
     model.close()
   })
+})
+
+test('a plan by rows runs the plan for few rows at few, with its bits', async () => {
+  const weights = {
+    weight: drawn('weight0', [n, n], 'f32', 1 / Math.sqrt(n)),
+    bias: drawn('bias0', [n]),
+  }
+  const plans = ['sized', 'fused', 'unfused'] as const
+  const models = await Promise.all(plans.map((plan) => device.load(graphs.mixer, { plan, weights })))
+  for (const rows of [14, 15]) {
+    const x = drawn('x', [rows, n])
+    const [sized, few, many] = await Promise.all(models.map(async (model) => (await model.run({ x })).hidden.data))
+    expect(sized).toEqual(rows === 14 ? few : many)
+    expect(few).not.toEqual(many)
+  }
+  for (const model of models) model.close()
 })
 
 test('results do not depend on their storage form, and sizes change from run to run if no state has them', async () => {

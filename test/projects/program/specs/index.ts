@@ -42,6 +42,7 @@ export const plans = [
   plan('ragged', mixer, { packed, groups: {} }),
   plan('ragged', words, { packed, groups: {} }),
   plan('ragged', signs, { packed, groups: {} }),
+  plan('sized', mixer, { groups: {}, byRows: { 14: 'fused' } }),
   plan('int8', mixer, { quantised: { values: ['x'] }, groups: {} }),
 ]
 // #region mixers
