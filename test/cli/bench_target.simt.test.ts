@@ -187,6 +187,7 @@ test('a program runs under every plan that is for it and computes the same, with
     ['unfused', 6],
     ['fused', 4],
     ['ragged', 10],
+    ['sized', 4],
   ])
   for (const { samples, workload, zeros } of times) {
     expect(samples).toHaveLength(4)

@@ -83,7 +83,7 @@ it('packed rows, ids, flags and states that are not floats are checked on rows o
   expect(groups.flatMap(({ failures }) => failures)).toEqual([])
   expect(code, log).toBe(0)
   const names = groups.map(({ name }) => name).sort()
-  const plans = ['fused', 'ragged', 'unfused']
+  const plans = ['fused', 'ragged', 'sized', 'unfused']
   expect(names).toEqual(['mixers', 'tagger'].flatMap((of) => plans.map((plan) => `${of} ${plan} f32`)))
 })
 
