@@ -1,13 +1,11 @@
 /** Walks of a row program, by the variant that the launcher takes for the number of rows and their length. */
+import { teamOf } from '../ir/constructs/team_call.js'
 import type { MappedKernel, RowProgram, Team, Variant } from '../schedule/mapped.js'
 import { teamInstructions } from './combining.js'
 import { countedLoop, iterations } from './extents.js'
 import { passWalk, type RowStep, scalarWalk } from './pass_walks.js'
 import type { Sizes } from './sizes.js'
 import { blocksOf, type Counted, loopInstructions, product, type Walk, type Walks } from './walk.js'
-
-/** Walks of a search for a threshold: over the bits of a key, a byte at a time (native/device/threshold.cuh). */
-const searchWalks = 4
 
 export function rowWalks(mapped: MappedKernel, program: RowProgram, outer: readonly Counted[], sizes: Sizes): Walks {
   const rows = product(outer)
@@ -63,20 +61,21 @@ function variantFor({ variants }: RowProgram, rows: number, length: number): Var
 function rowSteps(step: RowStep, outer: readonly Counted[], lanes: number, sizes: Sizes): readonly Walk[] {
   const axes = new Set(outer.map(({ index }) => index))
   const order = [...outer].reverse()
-  if (step.kind === 'threshold') {
+  if (step.kind === 'team') {
+    const { work } = teamOf(step)
     const loop = countedLoop(step.loop, sizes)
     const walk = {
       axes,
       perChunk: loopInstructions,
       loops: [...outer, loop],
-      order: [loop, ...order],
+      order: lanes === 1 ? order : [loop, ...order],
       vec: 1,
-      serial: [],
+      serial: lanes === 1 ? [loop.index] : [],
       reads: [],
       stores: [],
-      extra: 4,
+      extra: work.instructions,
     }
-    return Array.from({ length: searchWalks }, (): Walk => ({ ...walk, values: [step.key, step.value], isAwaited: true }))
+    return Array.from({ length: work.walks }, (): Walk => ({ ...walk, values: Object.values(step.elements), isAwaited: true }))
   }
   if (step.kind === 'foldState') {
     const steps: Counted = { index: step.index, count: iterations(step.length, sizes) }

@@ -1,4 +1,5 @@
 /** The authoring API: exports of `import { ... } from 'heddle'` for a spec. */
+export * from '../ir/constructs/team/index.js'
 export type { AttrValue } from '../ir/graph.js'
 export { kernelName } from '../ir/op_name.js'
 export type { Conversion } from './conversion.js'

@@ -6,7 +6,6 @@ import { type HeddleError, usageError } from '../errors.js'
 import { sortPlaces } from '../ir/argsort.js'
 import { type IntrinsicName, intrinsics } from '../ir/intrinsics.js'
 import { countValues, type MonoidName, monoids } from '../ir/monoids.js'
-import { thresholdOf } from '../ir/threshold.js'
 import { rankValues } from '../ir/top_k.js'
 import type { Mask, Row } from './types.js'
 
@@ -166,18 +165,6 @@ export const histogram: ((bins: number, length: number, value: Row) => Row) & Br
   (bins: number, length: number, value: Row): Row => rowOf(countValues(bins, length, value)),
   { heddle: { kind: 'histogram', name: 'histogram' } as const },
 )
-
-/**
- * Cutoff of a row by cumulative weight: `threshold(n, target, (c) => key(c), (c) => weight(c))` is the largest key such that the elements
- * with that key or a larger one weigh at least `target` together, and more than 0; -Infinity if all of them weigh less. `key(c) >= t`
- * selects the elements at or above it. With weights of 1 it is the `target`-th largest key. Weights are in [0, 256]: less (and NaN)
- * counts as 0, more as 256; a key that is NaN counts as -Infinity. On a device nothing is sorted. Weights are summed in units of 2^-36,
- * so that the result does not depend on the order of summation, and a target of Infinity costs nothing.
- */
-export const threshold: ((length: number, target: number, key: Row, weight: Row) => number) & Branded<'threshold', 'threshold'> =
-  Object.assign((length: number, target: number, key: Row, weight: Row): number => thresholdOf(length, target, key, weight), {
-    heddle: { kind: 'threshold', name: 'threshold' } as const,
-  })
 
 /** The largest elements of a row and their indices in it. Not all need to be read: `best.values(0)` is the largest. */
 export interface Largest {

@@ -2,6 +2,7 @@
  * Types of the authoring API: tensors by dimension names, bodies as functions over numbers. Dimension lists are string
  * literals (`'m n'`), so the TypeScript compiler checks the number of indices of an access.
  */
+import type { Row } from '../ir/constructs/team/construct.js'
 import type { DType } from '../ir/dtype.js'
 import type { Facts } from './facts.js'
 import type { LayoutDecl } from './layout.js'
@@ -30,8 +31,7 @@ export type Access<Dims extends string, Type extends string = string> = (
   ...indices: Numbers<SplitDims<Dims>>
 ) => Type extends 'bool' ? boolean : number
 
-/** A row value: element `c` of the row. */
-export type Row = (index: number) => number
+export type { Row }
 
 /** A row of conditions, for a `bool` output. */
 export type Mask = (index: number) => boolean

@@ -9,7 +9,7 @@ import { firstOf, placeOf } from './chunk_values.js'
 import { combineAccumulator } from './evaluate_combine.js'
 import { exchangeParts, runDivided } from './evaluate_divided.js'
 import { enterElement, type Lane, newRegisters, type Row, type Team } from './evaluate_lane.js'
-import { collectSearch, finishSearch } from './evaluate_search.js'
+import { callTeam, collectSearch, finishSearch } from './evaluate_search.js'
 import { chunksOfTile, enterChunk, fillTile, newTile, type TileMemory } from './evaluate_tiles.js'
 import { eachShare, liesInPiece, narrow } from './evaluate_work.js'
 import { type Copy, type LaneLoop, type Loop, type TileLoop, type VectorLoop, wholeFlag } from './ir.js'
@@ -102,8 +102,10 @@ const shared: Runs<
     together(lanes, run)
     finishSearch(loop.stmt, run.all, run.row, (name, values) => publish(name, values, run))
   },
-  call(loop) {
-    throw new Error(`internal: loops of ${loop.stmt.kind} are not evaluated`)
+  call({ stmt }, lanes, run) {
+    if (stmt.kind !== 'team') throw new Error(`internal: loops of ${stmt.kind} are not evaluated`)
+    together(lanes, run)
+    for (const lane of lanes) callTeam(stmt, lane)
   },
 }
 

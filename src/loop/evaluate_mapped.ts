@@ -111,8 +111,8 @@ function longestLoop(
 
 function hasCalls(loops: readonly Loop[]): boolean {
   let found = false
-  eachLoop(loops, ({ kind }) => {
-    found ||= kind === 'call'
+  eachLoop(loops, (loop) => {
+    found ||= loop.kind === 'call' && loop.stmt.kind !== 'team'
   })
   return found
 }

@@ -2,9 +2,12 @@
 
 import { sortPlaces } from '../ir/argsort.js'
 import type { Value } from '../ir/constructs/construct.js'
+import { mapNamed, teamOf } from '../ir/constructs/team_call.js'
 import { evaluateExpr } from '../ir/evaluate.js'
+import type { Expr } from '../ir/expr.js'
 import { countValues } from '../ir/monoids.js'
 import { rankValues } from '../ir/top_k.js'
+import type { TeamScalar } from '../schedule/normalise/normal.js'
 import { elementsOf } from './evaluate_combine.js'
 import type { Lane, Row } from './evaluate_lane.js'
 import type { Search } from './ir.js'
@@ -51,4 +54,15 @@ export function finishSearch(stmt: Search['stmt'], lanes: readonly Lane[], row: 
       }
     }
   }
+}
+
+/** Computes a team scalar, which all lanes of the team receive. */
+export function callTeam(stmt: TeamScalar, lane: Lane): void {
+  const { env } = lane
+  const number = (e: Expr): number => Number(evaluateExpr(e, env))
+  const elements = mapNamed(stmt.elements, (e) => (at: number) => {
+    env.values.set(stmt.index, at)
+    return number(e)
+  })
+  env.values.set(stmt.name, teamOf(stmt).evaluate(number(stmt.length), mapNamed(stmt.scalars, number), elements))
 }

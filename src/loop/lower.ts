@@ -26,7 +26,7 @@ function lowerStep(step: RowStmt, { shared }: State): readonly Loop[] {
       for (const { is, before, after, result } of step.fields)
         if (is === 'row') for (const row of [before, after, result]) shared.add(row)
       return [{ kind: 'call', stmt: step }]
-    case 'threshold':
+    case 'team':
       return [{ kind: 'call', stmt: step }]
   }
 }

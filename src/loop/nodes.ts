@@ -8,7 +8,7 @@ import type { RowAxis, StmtOf } from '../ir/kernel.js'
 import type { UserMonoid } from '../ir/user_monoid.js'
 import type { UserRecurrence } from '../ir/user_recurrence.js'
 import type { Interval } from '../schedule/divided/update_range.js'
-import type { Loop as Counted, FoldedState, PassStmt, SharedRow, Threshold } from '../schedule/normalise/normal.js'
+import type { Loop as Counted, FoldedState, PassStmt, SharedRow, TeamScalar } from '../schedule/normalise/normal.js'
 import type { TileLayout } from './tile_layout.js'
 
 /**
@@ -229,7 +229,7 @@ export interface Search {
 /** A construct that a team computes in loops of its own. */
 export interface Call {
   readonly kind: 'call'
-  readonly stmt: Threshold | FoldedState
+  readonly stmt: TeamScalar | FoldedState
 }
 
 /** Digit of the number of a share of the work: of an axis, of the places of an interval, of the chunks of a row, or of the tiles of one side. */

@@ -76,7 +76,7 @@ function lineOf(loop: Loop): string {
     case 'search':
       return `${loop.stmt.kind}: ${loop.part}${loop.part === 'element' ? ` ${printExpr(loop.stmt.value)}` : ''}`
     case 'call':
-      return `call ${loop.stmt.kind}`
+      return `call ${loop.stmt.kind === 'team' ? loop.stmt.construct : loop.stmt.kind}`
     case 'version': {
       const lengths = loop.lengths.map((length) => (length === undefined ? 'false' : `${printExpr(length)} % VEC == 0`))
       const tensors = [...new Set(loop.aligned.map(({ tensor }) => tensor))].join(', ')

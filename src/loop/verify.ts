@@ -134,7 +134,7 @@ function definedBy(loop: Loop): readonly string[] {
     case 'search':
       return loop.part === 'finish' ? publishedBy(loop.stmt) : []
     case 'call':
-      return loop.stmt.kind === 'threshold'
+      return loop.stmt.kind === 'team'
         ? [loop.stmt.name]
         : loop.stmt.fields.flatMap(({ is, before, after, result }) => (is === 'row' ? [before, after, result] : [result]))
     default:

@@ -9,7 +9,7 @@ import type { Kernel, RowAxis } from '../ir/kernel.js'
 import { placeUpdates } from '../ir/update.js'
 import { verifyKernel } from '../ir/verify.js'
 import type { Schedule } from '../lang/plan.js'
-import { rowsAreNeighbours } from './access/coalescing.js'
+import { rowsAreNeighbours, scalarsAreNeighbours } from './access/coalescing.js'
 import { rowsOfSector, withRows } from './access/shared_sectors.js'
 import { stageLoads } from './access/staged_loads.js'
 import { columnsOf } from './divided/column_reductions.js'
@@ -260,9 +260,10 @@ function chooseVariants(
   const isUsable = (each: Variant): boolean =>
     isLegal(each.team, kept) && hasMemory(each, kept, each.vec ?? vec) && isProfitable(each, kept, vec)
   const adjacent = areNeighbours ? 1 : rowsOfSector(instance, kernel)
-  const variants = rowVariants(kept, vec, lengths !== undefined, { areNeighbours, areGroups: rows === 'groups' }).flatMap(
-    (each) => [withRows(each, adjacent), each].find(isUsable) ?? [],
-  )
+  const variants = rowVariants(kept, vec, lengths !== undefined, {
+    areNeighbours: areNeighbours || scalarsAreNeighbours(instance, kernel),
+    areGroups: rows === 'groups',
+  }).flatMap((each) => [withRows(each, adjacent), each].find(isUsable) ?? [])
   return { ...base, program: { kind: 'rows', kept, reread: steps(false), lengths, variants } }
 }
 

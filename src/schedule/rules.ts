@@ -6,10 +6,11 @@
  */
 
 import { mostCarried } from '../ir/constructs/fold_state.js'
+import { teamOf } from '../ir/constructs/team_call.js'
 import { dtypeInfo } from '../ir/dtype.js'
 import type { Expr } from '../ir/expr.js'
 import { type Instance, resolveDType } from '../ir/instance.js'
-import { passStatementOf, rowStatementOf } from './constructs/index.js'
+import { passStatementOf } from './constructs/index.js'
 import type { Team, Variant } from './mapped.js'
 import type { NormalKernel } from './normalise/normal.js'
 import type { Step } from './normalise/passes.js'
@@ -92,8 +93,9 @@ export function rowVariants(
   const [carried] = carriedRows(kept)
   if (carried !== undefined) return [carried]
   if (carries(kept)) return foldVariants(kept, vec, boundedLength, valuesThatFit(kept), areNeighbours)
-  // A threshold search reads the row again in any case, and compiles slowly: one block variant is enough.
-  const searches = kept.some((step) => step.kind !== 'pass' && rowStatementOf(step).searches)
+  const scalars = kept.flatMap((step) => (step.kind === 'team' ? [teamOf(step).widest] : []))
+  const searches = scalars.includes('wide block')
+  if (areNeighbours && kept.every((step) => step.kind !== 'pass') && scalars.length > 0 && !searches) return [scalarThreads]
   const reread: Variant = {
     name: 'block_reread',
     team: { kind: 'block', lanes: searches ? maxBlock : rereadBlock },
@@ -103,12 +105,24 @@ export function rowVariants(
   }
   if (!boundedLength) return [reread]
   const variants = [...keptVariants(kept, vec), ...(areGroups && !searches ? groupVariants(kept, vec) : [])]
-  const usable = variants.filter((v) => (v.chunks ?? 0) >= 1 && !(searches && v.team.kind === 'block'))
+  // A team combines a scalar in its own order: the number of rows may choose no other.
+  const usable = variants.filter(
+    (v) => (v.chunks ?? 0) >= 1 && !(searches && v.team.kind === 'block') && !(scalars.length > 0 && v.limit.rows !== undefined),
+  )
   // A variant is unreachable if an earlier one without a row limit accepts all its lengths.
   const reached = usable.filter(
     (v, i) => !usable.slice(0, i).some((e) => e.limit.rows === undefined && (e.limit.length ?? 0) >= (v.limit.length ?? 0)),
   )
   return [...reached, reread]
+}
+
+/** A thread per row for scalars whose elements are contiguous from row to row. */
+const scalarThreads: Variant = {
+  name: 'thread_reread',
+  team: { kind: 'thread', rowsPerBlock: blockThreads },
+  chunks: undefined,
+  limit: { length: undefined, rows: undefined },
+  reason: 'neighbouring rows are contiguous: a thread each gives coalesced reads',
 }
 
 /** Variants that keep rows in registers, from the shortest rows to the longest. */

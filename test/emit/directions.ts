@@ -62,6 +62,11 @@ export const constructs = {
     value: 'w.squares + w.mean',
     element: '(x - w.mean) * rsqrt(w.squares + 1)',
   },
+  segmentSum: {
+    statements: (d) => `const s = segmentSum(${d.length}, 0, (t) => t * ${d.length}, (e) => ${d.at('e')})`,
+    value: 's',
+    element: 'x / (s * s + 1)',
+  },
   scan: { statements: (d) => `const s = scan(${d.length}, (e) => ${d.at('e')})`, value: 's(e)', many: 'each', element: '' },
   topK: {
     statements: (d) => `const best = topK(3, ${d.length}, (e) => ${d.at('e')})`,
@@ -148,7 +153,7 @@ export const cells: readonly Cell[] = names(constructs).flatMap((construct) =>
 
 export const specText = (
   of: readonly Cell[],
-): string => `import { argmax, fold, histogram, idiv, layout, max, maximum, minimum, monoid, op, row, rsqrt, scan, sum, tensor, toFloat, toInt, topK } from 'heddle'
+): string => `import { argmax, fold, histogram, idiv, layout, max, maximum, minimum, monoid, op, row, rsqrt, scan, segmentSum, sum, tensor, toFloat, toInt, topK } from 'heddle'
 export const byColumn = layout('by_column', ['row', 'column'], { offset: (at, of) => at.column * of.row + at.row })
 const bin = (value: number) => minimum(maximum(toInt(value), 0), 15)
 const welford = monoid({

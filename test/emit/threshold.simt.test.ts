@@ -100,7 +100,7 @@ describe('thresholds on simt equal their IR', () => {
   it('tell a wrong threshold from a right one', async () => {
     const cut = kernelNamed('cut')
     const body = cut.body.map((s) =>
-      s.kind === 'threshold' ? { ...s, value: { kind: 'const', type: 'f32', value: 1 } as const } : s,
+      s.kind === 'team' ? { ...s, elements: { ...s.elements, weight: { kind: 'const', type: 'f32', value: 1 } as const } } : s,
     )
     const wrong = { ...subject(keysOf['spread keys'] ?? weights, 0.5), kernel: { ...cut, body } }
     expect(await check(host, wrong, host.entry('cut__f32'), 5, 100)).toContain('first at 5 x 100')

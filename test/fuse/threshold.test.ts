@@ -56,7 +56,16 @@ const kernels = new Map(
   [
     made('twice', [store('c', call('mul', at('c'), f32(2)))]),
     made('largest', [
-      { kind: 'threshold', name: 't', target: f32(2), length: dim('b'), index: 'c', key: at('c'), value: f32(1) },
+      {
+        kind: 'team',
+        construct: 'threshold',
+        name: 't',
+        type: 'f32',
+        length: dim('b'),
+        index: 'c',
+        scalars: { target: f32(2) },
+        elements: { key: at('c'), weight: f32(1) },
+      },
       store('c1', call('select', call('ge', at('c1'), local('t')), at('c1'), f32(0))),
     ]),
   ].map((each) => [each.name, each]),
@@ -90,9 +99,9 @@ it('is one kernel that computes the same', () => {
 
 it('searches before the pass that uses the result, in one block variant', () => {
   const mapped = mapKernel({ kernel: fused, types: {}, dims: {} })
-  expect(describeSchedule(mapped)).toContain('once a row: t = threshold of x[i_o, ')
+  expect(describeSchedule(mapped)).toContain('once a row: let t: f32 = threshold(c < b: x[i_o, ')
   if (mapped.program.kind !== 'rows') throw new Error('no row program')
-  expect(mapped.program.kept.map((step) => step.kind)).toEqual(['threshold', 'pass'])
+  expect(mapped.program.kept.map((step) => step.kind)).toEqual(['team', 'pass'])
   expect(mapped.program.variants.filter(({ team }) => team.kind === 'block').map(({ name }) => name)).toEqual(['block_reread'])
 })
 

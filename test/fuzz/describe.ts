@@ -72,6 +72,14 @@ export type Stmt =
   | { readonly kind: 'topK'; readonly name: string; readonly k: number | string; readonly loop: Loop }
   | { readonly kind: 'argsort'; readonly name: string; readonly most: number; readonly loop: Loop }
   | { readonly kind: 'threshold'; readonly name: string; readonly target: Expr; readonly loop: Loop; readonly weight: Expr }
+  | {
+      readonly kind: 'segmentSum'
+      readonly name: string
+      readonly segment: Expr
+      /** The boundary `index`. */
+      readonly offset: { readonly index: string; readonly value: Expr }
+      readonly loop: Loop
+    }
 
 export type Result =
   | { readonly kind: 'number'; readonly value: Expr }

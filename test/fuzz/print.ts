@@ -99,6 +99,11 @@ function printStmt(s: Stmt, used: Set<string>, indent: string): string {
         `${length}, ${printExpr(s.target, used)}, (${index}) => ${printExpr(s.loop.value, used)}, (${index}) => ${printExpr(s.weight, used)}`,
       )
     }
+    case 'segmentSum': {
+      const [segment, offset] = [s.segment, s.offset.value].map((e) => printExpr(e, used))
+      const value = `(${s.loop.index}) => ${printExpr(s.loop.value, used)}`
+      return called('segmentSum', `${s.loop.length}, ${segment}, (${s.offset.index}) => ${offset}, ${value}`)
+    }
     case 'monoid': {
       const fields = Object.entries(s.fields).map(([name, value]) => [name, printExpr(value, used)] as const)
       return `const ${s.name} = ${s.monoid}.${s.use}(${s.length}, (${s.index}) => (${printRecord(fields)}))`

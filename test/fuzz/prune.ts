@@ -44,6 +44,8 @@ export function exprsOf(s: Stmt): readonly Expr[] {
       ]
     case 'threshold':
       return [s.target, s.loop.value, s.weight]
+    case 'segmentSum':
+      return [s.segment, s.offset.value, s.loop.value]
     case 'row':
       return [...(s.inner ?? []).flatMap(exprsOf), s.loop.value]
     default:

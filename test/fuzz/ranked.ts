@@ -1,5 +1,5 @@
-/** Rankings and counts of a row: the largest by a warp or by sorting, sorted rows, thresholds, and histograms that are read. */
-import { along, type Body, key, withNumber, withRow } from './body.js'
+/** Rankings, counts and segments of a row: the largest by a warp or by sorting, sorted rows, thresholds, sums of segments, and histograms that are read. */
+import { along, type Body, key, numeric, withNumber, withRow } from './body.js'
 import { call, type Expr, element, load, named, num, type Result, scalarOf, whole } from './describe.js'
 import type { OpDraft } from './draft.js'
 
@@ -69,6 +69,19 @@ export function threshold(draft: OpDraft, body: Body): Body {
   draft.body.push({ kind: 'threshold', name, target, loop: { length: body.n, index: 'c', value: own }, weight })
   const kept = call('f32', 'select', call('bool', 'ge', own, named(name, 'f32')), own, num(0))
   return { ...withNumber(body, name, 'f32'), outputs: [{ dims: [body.n], result: rowOver(body.n, 'c', kept) }] }
+}
+
+/** The sum of a segment, whose boundaries are multiples of a number. */
+export function segmentSum(draft: OpDraft, body: Body): Body {
+  const { random } = draft
+  const name = draft.fresh('g')
+  const value = draft.number(2, along(body))
+  const own = body.at.indices.at(-1)
+  const segment = own === undefined || random.chance(0.4) ? whole(random.below(4)) : named(own.name)
+  const boundary = call('i32', 'mul', named('s'), whole(random.pick([0, 1, 3, 17, 200])))
+  const offset = { index: 's', value: call('i32', 'minimum', boundary, named(body.n)) }
+  draft.body.push({ kind: 'segmentSum', name, segment, offset, loop: { length: body.n, index: 'c', value } })
+  return withNumber(body, name, numeric(value))
 }
 
 /** Counts that are stored unchanged. */

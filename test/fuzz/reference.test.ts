@@ -86,6 +86,18 @@ describe('statements, by hand on 3, -1, 2, 2, 0.5', () => {
       [2, 2, 2, 2, 2],
     ],
     [
+      'the sum of the second segment of three',
+      {
+        kind: 'segmentSum',
+        name: 'g',
+        segment: whole(1),
+        offset: { index: 's', value: call('i32', 'minimum', call('i32', 'mul', named('s'), whole(3)), named('n')) },
+        loop: loop(x(at('c'))),
+      },
+      named('g', 'f32'),
+      [2.5, 2.5, 2.5, 2.5, 2.5],
+    ],
+    [
       'a fold that halves',
       {
         kind: 'fold',

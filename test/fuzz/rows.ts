@@ -4,7 +4,7 @@ import { along, type Body, numeric, withNumber, withRow } from './body.js'
 import { call, type Expr, named, reduce } from './describe.js'
 import type { Context, OpDraft } from './draft.js'
 import { carry, fold, monoid } from './in_order.js'
-import { argsort, counted, histogram, longTopK, threshold, topK } from './ranked.js'
+import { argsort, counted, histogram, longTopK, segmentSum, threshold, topK } from './ranked.js'
 
 /** True if an expression reads rows computed in order: a row of such expressions is read in order as well. */
 function readsOrdered(e: Expr, rows: Context['rows']): boolean {
@@ -66,6 +66,7 @@ export type Special =
   | 'longTopK'
   | 'argsort'
   | 'threshold'
+  | 'segmentSum'
   | 'histogram'
   | 'counted'
   | 'carry'
@@ -87,6 +88,8 @@ export function addSpecial(draft: OpDraft, special: Special, body: Body): Body {
       return argsort(draft, body)
     case 'threshold':
       return threshold(draft, body)
+    case 'segmentSum':
+      return segmentSum(draft, body)
     case 'histogram':
       return histogram(draft, body)
     case 'counted':

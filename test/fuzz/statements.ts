@@ -1,4 +1,4 @@
-/** Reference semantics of a body's named statements: rows, scans, monoids, folds, rankings, sorted rows and thresholds. Independent of src. */
+/** Reference semantics of a body's named statements: rows, scans, monoids, folds, rankings, sorted rows, thresholds and segments. Independent of src. */
 import type { MonoidDesc, Stmt } from './describe.js'
 import { counted, elements, evaluate, prefixSums, reorderError, type Scope } from './evaluate.js'
 import { exact, isExact, isNaNVal, isUnknown, unknown, type Val, widened } from './value.js'
@@ -34,6 +34,9 @@ export function runStatement(s: Stmt, scope: Scope): void {
       return
     case 'threshold':
       scope.numbers.set(s.name, threshold(s, scope))
+      return
+    case 'segmentSum':
+      scope.numbers.set(s.name, segmentSum(s, scope))
   }
 }
 
@@ -152,6 +155,16 @@ function rank(s: StmtOf<'topK'>, scope: Scope): void {
   }
   scope.rows.set(`${s.name}.values`, values)
   scope.rows.set(`${s.name}.indices`, indices)
+}
+
+/** The last of the prefix sums between two boundaries. */
+function segmentSum({ segment, offset, loop }: StmtOf<'segmentSum'>, scope: Scope): Val {
+  const [from = 0, to = 0] = [0, 1].map((next) => {
+    scope.numbers.set(offset.index, exact(evaluate(segment, scope).v + next))
+    return evaluate(offset.value, scope).v
+  })
+  const sums = prefixSums(elements(loop, scope).slice(from, to), loop.value.type === 'i32' ? 'i32' : 'f32')
+  return sums.at(-1) ?? exact(0)
 }
 
 /** The largest key from which on elements weigh enough. Where sums of weights, or the order of keys, do not decide it, it is not known. */

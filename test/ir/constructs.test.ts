@@ -77,7 +77,17 @@ const samples: { readonly [K in Stmt['kind']]: StmtOf<K> } = {
       call('add', local('p'), local('total')),
     ],
   },
-  threshold: { kind: 'threshold', name: 'a', target: f32(2), key: f32(1), ...looped },
+  team: {
+    kind: 'team',
+    construct: 'threshold',
+    name: 'a',
+    type: 'f32',
+    length: n,
+    usual: i32(3),
+    index: 'c',
+    scalars: { target: f32(2) },
+    elements: { key: f32(1), weight: f32(4) },
+  },
   topK: { kind: 'topK', name: 'a', indices: 'b', count: dim('k'), ...looped },
   argsort: { kind: 'argsort', name: 'a', most: 64, ...looped },
   counts: { kind: 'counts', name: 'a', bins: dim('k'), most: 64, ...looped },
@@ -87,10 +97,14 @@ const samples: { readonly [K in Stmt['kind']]: StmtOf<K> } = {
 }
 const all = Object.values(samples)
 
+/** True for a record of expressions. */
+const isNamed = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) && !('kind' in value)
+
 /** Expressions among the fields of a statement, found without knowing its kind. */
 const fields = (stmt: Stmt): Expr[] =>
   Object.values<unknown>({ ...stmt })
-    .flat()
+    .flatMap((value) => (isNamed(value) ? Object.values<unknown>(value) : value))
     .filter((value): value is Expr => typeof value === 'object' && value !== null && 'kind' in value)
 
 describe.each(all)('$kind', (stmt) => {

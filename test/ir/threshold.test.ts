@@ -2,26 +2,28 @@ import { describe, expect, it } from 'vitest'
 import { dim, f32, i32, index } from '../../src/ir/build.js'
 import type { Kernel, StmtOf } from '../../src/ir/kernel.js'
 import { verifyKernel } from '../../src/ir/verify.js'
-import { threshold } from '../../src/lang/intrinsics.js'
+import { threshold } from '../../src/lang/index.js'
 import { centre, load } from './kernels.js'
 
-const found: StmtOf<'threshold'> = {
-  kind: 'threshold',
+const key = load('x', index('r'), index('k'))
+const found: StmtOf<'team'> = {
+  kind: 'team',
+  construct: 'threshold',
   name: 't',
-  target: f32(2),
+  type: 'f32',
   length: dim('n'),
   index: 'k',
-  key: load('x', index('r'), index('k')),
-  value: f32(1),
+  scalars: { target: f32(2) },
+  elements: { key, weight: f32(1) },
 }
 const withThreshold = (change: Partial<typeof found>): Kernel => ({ ...centre, body: [{ ...found, ...change }, ...centre.body] })
 
 describe('the verifier', () => {
   it('accepts a threshold', () => expect(() => verifyKernel(withThreshold({}), 'test')).not.toThrow())
   it.each([
-    ['targets are floats', { target: i32(2) }, 'a threshold takes floats, not i32'],
-    ['keys are floats', { key: index('k') }, 'a threshold takes floats, not i32'],
-    ['weights are floats', { value: i32(1) }, 'a threshold takes floats, not i32'],
+    ['targets are floats', { scalars: { target: i32(2) } }, 'a threshold takes floats, not i32'],
+    ['keys are floats', { elements: { key: index('k'), weight: f32(1) } }, 'a threshold takes floats, not i32'],
+    ['weights are floats', { elements: { key, weight: i32(1) } }, 'a threshold takes floats, not i32'],
     ['lengths are integers', { length: f32(2) }, 'index or length 2.0 is f32, not i32'],
     ['names are unique', { name: 'total' }, 'name total is introduced twice'],
   ] as const)('holds that %s', (_, change, problem) => {

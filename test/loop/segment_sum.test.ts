@@ -1,6 +1,6 @@
 /**
- * A sum over segments with given boundaries, as `torch.segment_reduce(x, 'sum', offsets=starts)` has it: segment s is the rows from starts[s] to
- * starts[s + 1], and an empty one has the sum 0. It is a body and no construct, so that all of it is in this file. Its loops give these sums.
+ * A sum over segments with given boundaries, written as a body, as `torch.segment_reduce(x, 'sum', offsets=starts)` has it: segment s is the rows from starts[s] to
+ * starts[s + 1], and an empty one has the sum 0. `segmentSum` is the construct. Its loops give these sums.
  */
 import { expect, it } from 'vitest'
 import { evaluateKernel } from '../../src/ir/evaluate.js'

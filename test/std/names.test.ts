@@ -18,7 +18,6 @@ const allowed: readonly (readonly [file: string, texts: readonly string[], what:
   ['names.ts', ['value', 'first', 'z'], 'what a C++ name is called where none is given, and a range of letters'],
   ['scaled_bodies.ts', ['add'], 'an intrinsic, by the name it has'],
   ['block_mask.ts', ['add', 'minimum'], 'intrinsics, by the names they have'],
-  ['threshold.ts', ['key'], 'a variable of the emitted text'],
   ['attention.ts', ['key', 'value'], 'operands of the template, in the words of a refusal'],
   [
     'slots.ts',

@@ -25,6 +25,7 @@ export interface PassText<S> {
 
 /** Source of a statement that runs once per row: one line. */
 export interface RowText<S> {
-  readonly header?: string
+  /** Device header that the source needs besides kernel.cuh. */
+  header?(stmt: S): string | undefined
   write(stmt: S, context: PassContext): string
 }

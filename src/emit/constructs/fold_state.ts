@@ -18,7 +18,7 @@ interface Buffers {
 }
 
 export const foldedStateText: RowText<FoldedState> = {
-  header: 'shared_row.cuh',
+  header: () => 'shared_row.cuh',
   write(s, context) {
     const { names, shared } = context
     if (shared === undefined) throw new Error('internal: carried rows need shared memory, and there is none')

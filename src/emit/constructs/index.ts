@@ -8,14 +8,14 @@ import type { Frame, PassText, RowText, Written } from './construct.js'
 import { countedRowText } from './counts.js'
 import { foldedStateText } from './fold_state.js'
 import { histogramText } from './histogram.js'
-import { thresholdText } from './threshold.js'
+import { teamText } from './team.js'
 import { rankingText } from './top_k.js'
 
 type Called = Call['stmt']
 type Searched = Search['stmt']
 
 const callTexts: { readonly [K in Called['kind']]: RowText<Extract<Called, { kind: K }>> } = {
-  threshold: thresholdText,
+  team: teamText,
   foldState: foldedStateText,
 }
 
@@ -27,19 +27,18 @@ const passTexts: { readonly [K in Searched['kind']]: PassText<Extract<Searched, 
 }
 
 /** Device headers besides kernel.cuh, of the constructs that need one. */
-const headers: { readonly [K in (PassStmt | RowStmt)['kind']]?: string | undefined } = {
-  ...Object.fromEntries(
-    Object.entries<{ readonly header?: string }>({ ...callTexts, ...passTexts }).map(([kind, { header }]) => [kind, header]),
-  ),
+const headers: { readonly [K in PassStmt['kind']]?: string | undefined } = {
+  ...Object.fromEntries(Object.entries<{ readonly header?: string }>(passTexts).map(([kind, { header }]) => [kind, header])),
   merge: 'fields.cuh',
   sharedRow: 'shared_row.cuh',
 }
 
+/** The object for the statement's own kind: methods are bivariant, so no cast is needed. */
+const callTextOf = ({ kind }: Called): RowText<Called> => callTexts[kind]
+
 /** A construct that the team of a row computes in loops of its own. */
 export function callText(stmt: Called, context: PassContext): string {
-  // The object for the statement's own kind: methods are bivariant, so no cast is needed.
-  const text: RowText<Called> = callTexts[stmt.kind]
-  return text.write(stmt, context)
+  return callTextOf(stmt).write(stmt, context)
 }
 
 /** Source parts of a construct in a pass. */
@@ -51,8 +50,11 @@ export function searchTexts(stmt: Searched, frame: Frame): Written {
 /** Device headers that steps need besides kernel.cuh. */
 export const headersOf = (steps: readonly Step[]): readonly string[] => [
   ...new Set(
-    steps
-      .flatMap((step) => (step.kind === 'pass' ? step.pass.statements.map(({ kind }) => kind) : [step.kind]))
-      .flatMap((kind) => headers[kind] ?? []),
+    steps.flatMap((step) => {
+      if (step.kind === 'pass') return step.pass.statements.flatMap(({ kind }) => headers[kind] ?? [])
+      return isCalled(step) ? (callTextOf(step).header?.(step) ?? []) : []
+    }),
   ),
 ]
+
+const isCalled = (step: RowStmt): step is Called => Object.hasOwn(callTexts, step.kind)

@@ -3,6 +3,7 @@ import type { Node } from 'ts-morph'
 import { longestSorted } from '../../ir/argsort.js'
 import { longestCarried } from '../../ir/constructs/fold_state.js'
 import { sharedWords, wordsOf } from '../../ir/constructs/shared_memory.js'
+import { type TeamCall, teamOf } from '../../ir/constructs/team_call.js'
 import type { Expr } from '../../ir/expr.js'
 import type { Facts } from '../../ir/facts/facts.js'
 import type { Kernel } from '../../ir/kernel.js'
@@ -72,11 +73,12 @@ export function checkTeams({ body }: Pick<Kernel, 'body'>, node: Node): void {
     )
   if (has('foldRow') && has('counts'))
     reject('row', node, 'the op carries something along a row and reads a histogram, which take other threads', 'make it two ops')
-  if (has('foldRow') && (sorts.length > 0 || has('threshold')))
+  const search = body.find((s): s is TeamCall => s.kind === 'team' && teamOf(s).widest === 'wide block')
+  if (has('foldRow') && (sorts.length > 0 || search !== undefined))
     reject(
       'row',
       node,
-      `the op carries something along a row, as a warp or a thread does, and ${sorts.length > 0 ? 'sorts one' : 'looks for a threshold'}, as a block does`,
+      `the op carries something along a row, as a warp or a thread does, and ${sorts.length > 0 || search === undefined ? 'sorts one' : `makes ${teamOf(search).words}`}, as a block does`,
       'make it two ops',
     )
 }

@@ -1,20 +1,18 @@
 /**
- * Row constructs: rows, reductions, scans, thresholds, histograms and the loops over them. At row level they become statements of the kernel;
+ * Row constructs: rows, reductions, scans, histograms and the loops over them. At row level they become statements of the kernel;
  * inside an element, reductions become serial ones.
  */
 import type { Node } from 'ts-morph'
-import { coerce } from '../../ir/build.js'
 import { mostBins } from '../../ir/constructs/counts.js'
 import { isShort } from '../../ir/constructs/row.js'
 import type { ScalarType } from '../../ir/dtype.js'
 import type { Expr } from '../../ir/expr.js'
 import { type MonoidName, monoid } from '../../ir/monoids.js'
-import { substitute } from '../../ir/walk.js'
 import { quote, reject } from '../diagnostics/reject.js'
 import { describe, type Lowering, type Place, scalar, type Value, type ValueOf } from '../static/values.js'
 import { asInteger } from '../types/conditions.js'
 import { argumentAt, asIndex, asScalar, mismatchHints, nameHistogram } from '../types/scalars.js'
-import { followOrder, refuseInOrder } from './in_order.js'
+import { followOrder } from './in_order.js'
 
 /** Evaluates `of` at a fresh loop index: the element of a row, a reduction or an output. */
 export function loop(
@@ -117,34 +115,6 @@ export function scan(
   lowering.emit({ kind: 'scan', name: row, type, monoid: name, length, index, value })
   followOrder(row, value, lowering)
   return { kind: 'row', name: row, type, length }
-}
-
-/** A threshold: a scalar of the kernel. `wanted` is the author's name for it, if any. */
-export function threshold(args: readonly Value[], node: Node, place: Place, lowering: Lowering, wanted?: string): Value {
-  const [length, target, key, weight] = args
-  const example = 'write threshold(n, target, (c) => x(m, c), (c) => 1)'
-  if (length === undefined || target === undefined || key === undefined || weight === undefined || args.length !== 4)
-    return reject('arity', node, `threshold takes 4 arguments, ${args.length} given`, example)
-  expectRowLevel('a threshold', node, place)
-  const extent = asIndex(length, argumentAt(node, 0), 'length of threshold:')
-  const floatOf = (expr: Expr, at: Node): Expr =>
-    coerce(expr, 'f32') ??
-    reject('dtype', at, `threshold takes numbers, ${quote(at)} is a boolean`, mismatchHints['bool to number'])
-  const targetNode = argumentAt(node, 1)
-  const wantedTarget = floatOf(asScalar(target, targetNode), targetNode)
-  const name = wanted === undefined ? lowering.unique('threshold', 'derived') : lowering.unique(wanted)
-  const [keys, weights] = [key, weight].map((of, i) => {
-    const at = argumentAt(node, 2 + i)
-    expectRow('threshold', of, at, example)
-    const { index, value } = loop(extent, of, at, place, lowering)
-    refuseInOrder(value, 'threshold', at, lowering)
-    return { index, value: floatOf(value, at) }
-  })
-  if (keys === undefined || weights === undefined) throw new Error('internal: a threshold has keys and weights')
-  const { index } = keys
-  const value = substitute(weights.value, new Map([[weights.index, { kind: 'index', type: 'i32', name: index }]]))
-  lowering.emit({ kind: 'threshold', name, target: wantedTarget, length: extent, index, key: keys.value, value })
-  return scalar({ kind: 'local', type: 'f32', name })
 }
 
 /** A histogram, pending until it gets a name or an output. */

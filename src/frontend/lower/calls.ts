@@ -1,5 +1,6 @@
 /** Calls: one dispatch over all callable values, and the accesses of tensors and rows. */
 import { Node } from 'ts-morph'
+import { isTeamName } from '../../ir/constructs/team_call.js'
 import type { ScalarType } from '../../ir/dtype.js'
 import type { Expr } from '../../ir/expr.js'
 import { isIntrinsicName } from '../../ir/intrinsics.js'
@@ -7,7 +8,8 @@ import { isMonoidName } from '../../ir/monoids.js'
 import { argsort } from '../constructs/argsort.js'
 import { checkInOrder } from '../constructs/in_order.js'
 import { userMonoid } from '../constructs/monoid.js'
-import { histogram, lengthAndElement, reduction, scan, threshold } from '../constructs/rows.js'
+import { histogram, lengthAndElement, reduction, scan } from '../constructs/rows.js'
+import { teamCall } from '../constructs/team.js'
 import { topK } from '../constructs/top_k.js'
 import { itemOf } from '../constructs/top_k_element.js'
 import { quote, reject } from '../diagnostics/reject.js'
@@ -97,7 +99,7 @@ function callBrand(
   }
   if (kind === 'reduction' && isMonoidName(name)) return reduction(name, args, node, place, lowering, wanted)
   if (kind === 'scan' && isMonoidName(name)) return scan(name, args, node, place, lowering, wanted)
-  if (kind === 'threshold') return threshold(args, node, place, lowering, wanted)
+  if (kind === 'team' && isTeamName(name)) return teamCall({ construct: name, args, node, place }, lowering, wanted)
   if (kind === 'histogram') return histogram(args, node, place)
   if (kind === 'argsort') return argsort(args, node, place, lowering, wanted)
   if (kind === 'topK') return topK(args, node, place, lowering, wanted)

@@ -14,7 +14,7 @@ export function checkSteps({ body }: Pick<Kernel, 'body'>, node: Node): void {
   if (carried > mostCarried)
     reject('size', node, `the folds of the op carry ${carried} rows, allowed are ${mostCarried} together`, 'make it two ops')
   const other = body.find(
-    ({ kind }) => kind === 'argsort' || kind === 'counts' || kind === 'topK' || kind === 'threshold' || kind === 'foldRow',
+    ({ kind }) => kind === 'argsort' || kind === 'counts' || kind === 'topK' || kind === 'team' || kind === 'foldRow',
   )
   if (other !== undefined)
     reject(

@@ -2,6 +2,7 @@
 import type { Node } from 'ts-morph'
 import { coerce } from '../../ir/build.js'
 import type { StateField, StepPart } from '../../ir/constructs/fold_state.js'
+import { teamOf } from '../../ir/constructs/team_call.js'
 import type { Expr } from '../../ir/expr.js'
 import { sameExpr } from '../../ir/expr_hash.js'
 import type { Stmt } from '../../ir/kernel.js'
@@ -123,14 +124,13 @@ const words: Partial<Readonly<Record<Stmt['kind'], string>>> = {
   mergeScan: 'a scan by a monoid of its own',
   foldRow: 'a fold of its own',
   foldState: 'a fold of its own',
-  threshold: 'a threshold',
   topK: 'a ranking',
   argsort: 'a sorted row',
   counts: 'a histogram',
 }
 
 /** Description of a statement's result. */
-export const madeOf = ({ kind }: Stmt): string => words[kind] ?? 'more than numbers and rows'
+export const madeOf = (s: Stmt): string => (s.kind === 'team' ? teamOf(s).words : (words[s.kind] ?? 'more than numbers and rows'))
 
 /** A statement of the step over the elements of the carried rows. */
 export function partOf(

@@ -100,21 +100,41 @@ export function drawValues(
     const size = shapeOf(graph, id, dims).reduce((product, extent) => product * extent, 1)
     const dtype = graph.values[id]?.dtype
     const isInteger = typeof dtype === 'string' && dtypeInfo[dtype].scalar === 'i32'
-    const limit = isInteger ? indexLimit(graph, nodes, kernels, id, dims) : undefined
-    values.set(
-      id,
-      Float64Array.from({ length: size }, () =>
-        limit !== undefined
-          ? below(random, limit)
-          : isInteger
-            ? 1 + below(random, 4)
-            : dtype === 'i8'
-              ? below(random, 255) - 127
-              : 2 * random() - 1,
-      ),
+    const isAscending = isInteger && ascends(nodes, kernels, id)
+    // Boundaries of segments lie within every row.
+    const limit = isAscending
+      ? 1 + Math.min(...Object.values(dims))
+      : isInteger
+        ? indexLimit(graph, nodes, kernels, id, dims)
+        : undefined
+    const drawn = Float64Array.from({ length: size }, () =>
+      limit !== undefined
+        ? below(random, limit)
+        : isInteger
+          ? 1 + below(random, 4)
+          : dtype === 'i8'
+            ? below(random, 255) - 127
+            : 2 * random() - 1,
     )
+    values.set(id, isAscending ? sortedRows(drawn, shapeOf(graph, id, dims).at(-1) ?? 1) : drawn)
   }
   return values
+}
+
+/** True if a fact of an op states that elements of an input ascend along its last axis. */
+const ascends = (nodes: readonly GraphNode[], kernels: ReadonlyMap<string, Kernel>, id: ValueId): boolean =>
+  nodes.some(
+    (node) =>
+      node.kind === 'op' &&
+      Object.entries(node.inputs).some(
+        ([param, value]) => value === id && kernels.get(node.op)?.facts?.inputs[param]?.order === 'ascending',
+      ),
+  )
+
+/** Elements sorted along the last axis. */
+function sortedRows(elements: Float64Array, row: number): Float64Array {
+  for (let start = 0; start < elements.length; start += row) elements.subarray(start, start + row).sort()
+  return elements
 }
 
 /** The smallest extent that elements of an integer tensor index. */

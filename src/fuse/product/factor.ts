@@ -30,7 +30,7 @@ const allowed: Readonly<Record<Kernel['body'][number]['kind'], boolean>> = {
   mergeScan: false,
   foldRow: false,
   foldState: false,
-  threshold: false,
+  team: false,
   topK: false,
   argsort: false,
   counts: false,

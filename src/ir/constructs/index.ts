@@ -1,6 +1,6 @@
 /**
- * The statements of a kernel and the object of each kind. A new construct is a file in this folder and its two lines here; tsc then asks for its
- * scheduling and its emission.
+ * The statements of a kernel and the object of each kind. A scalar that threads compute in loops of their own is a file of team/ and no kind of its own.
+ * Another construct is a file in this folder and its two lines here; tsc then asks for its scheduling and its emission.
  */
 import { type Argsort, argsortConstruct } from './argsort.js'
 import type { Construct } from './construct.js'
@@ -16,7 +16,7 @@ import { type Row, rowConstruct } from './row.js'
 import { type Scan, scanConstruct } from './scan.js'
 import { type Store, storeConstruct } from './store.js'
 import { type StoreRow, storeRowConstruct } from './store_row.js'
-import { type Threshold, thresholdConstruct } from './threshold.js'
+import { type TeamCall, teamCallConstruct } from './team_call.js'
 import { type TopK, topKConstruct } from './top_k.js'
 
 export type Stmt =
@@ -28,7 +28,7 @@ export type Stmt =
   | MergeScan
   | FoldRow
   | FoldState
-  | Threshold
+  | TeamCall
   | TopK
   | Argsort
   | Counts
@@ -47,7 +47,7 @@ export const constructs: { readonly [K in Stmt['kind']]: Construct<StmtOf<K>> } 
   mergeScan: mergeScanConstruct,
   foldRow: foldRowConstruct,
   foldState: foldStateConstruct,
-  threshold: thresholdConstruct,
+  team: teamCallConstruct,
   topK: topKConstruct,
   argsort: argsortConstruct,
   counts: countsConstruct,

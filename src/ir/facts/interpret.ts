@@ -3,6 +3,7 @@
  * its epilogue over sums of products. accuracy.ts classifies the outputs.
  */
 import type { Stmt, StmtOf } from '../constructs/index.js'
+import { teamOf } from '../constructs/team_call.js'
 import { dtypeInfo } from '../dtype.js'
 import type { Expr } from '../expr.js'
 import type { Kernel, TensorParam } from '../kernel.js'
@@ -91,6 +92,7 @@ class Program {
     if (stmt.kind === 'merge' || stmt.kind === 'mergeScan') return this.#merged(stmt, stmt.monoid.fields)
     if (stmt.kind === 'foldRow') return this.#merged({ ...stmt, values: [...stmt.starts, ...stmt.values] }, stmt.fold.fields)
     if (stmt.kind === 'foldState') return this.#carried(stmt)
+    if (stmt.kind === 'team') return this.#ofTeam(stmt)
     const value = this.#value(stmt.value)
     switch (stmt.kind) {
       case 'let':
@@ -106,9 +108,6 @@ class Program {
         this.#named.set(stmt.name, reduced)
         return reduced
       }
-      case 'threshold':
-        this.#named.set(stmt.name, this.#value(stmt.key))
-        return value
       case 'topK':
         this.#named.set(stmt.name, value)
         this.#named.set(stmt.indices, decided([value]))
@@ -122,6 +121,15 @@ class Program {
       default:
         return value
     }
+  }
+
+  #ofTeam(stmt: StmtOf<'team'>): Value {
+    const { of, as } = teamOf(stmt).error
+    const elements = Object.entries(stmt.elements).map(([name, value]) => [name, this.#value(value)] as const)
+    const own = elements.find(([name]) => name === of)?.[1] ?? constant(0)
+    const value = as === 'sum' ? this.#reduced('sum', stmt.length, own) : own
+    this.#named.set(stmt.name, value)
+    return value
   }
 
   /** The error of a field is that of a sum over the whole row, of terms of either sign, through functions. Integers have no rounding error. */

@@ -15,7 +15,7 @@ import { normaliseScan } from './scan.js'
 import { sharedRowStatement } from './shared_row.js'
 import { normaliseStore, storeStatement } from './store.js'
 import { loopStoreStatement, normaliseStoreRow, normaliseWrittenStore } from './store_row.js'
-import { normaliseThreshold, thresholdStatement } from './threshold.js'
+import { normaliseTeam, teamStatement } from './team.js'
 import { normaliseTopK, rankingStatement } from './top_k.js'
 
 type Of<S extends { readonly kind: string }, K extends S['kind']> = Extract<S, { kind: K }>
@@ -29,7 +29,7 @@ export const normalisers: { readonly [K in Statement['kind']]: Normalise<Of<Stat
   mergeScan: normaliseMergeScan,
   foldRow: normaliseFoldRow,
   foldState: normaliseFoldState,
-  threshold: normaliseThreshold,
+  team: normaliseTeam,
   topK: normaliseTopK,
   argsort: normaliseArgsort,
   counts: normaliseCounts,
@@ -42,7 +42,7 @@ export const normalisers: { readonly [K in Statement['kind']]: Normalise<Of<Stat
 const rowStatements: { readonly [K in RowStmt['kind']]: RowStatement<Of<RowStmt, K>> } = {
   let: letStatement,
   store: storeStatement,
-  threshold: thresholdStatement,
+  team: teamStatement,
   foldState: foldedStateStatement,
   meet: meetingStatement,
 }

@@ -104,14 +104,9 @@ export interface CountedRow {
   readonly value: Expr
 }
 
-/** A scalar that the threads of a row search for in loops of their own. Its key and weight read no row, and their loads are not vectorised. */
-export interface Threshold {
-  readonly kind: 'threshold'
-  readonly name: string
-  readonly target: Expr
+/** A scalar that the threads of a row compute in loops of their own. Its elements read no row, and their loads are not vectorised. */
+export interface TeamScalar extends StmtOf<'team'> {
   readonly loop: Loop
-  readonly key: Expr
-  readonly value: Expr
 }
 
 /** Steps of a recurrence with row state. The lanes of a warp run them in a loop of their own, with the state in shared memory. */
@@ -174,7 +169,7 @@ export interface Meeting {
 }
 
 /** Statements that run once per row. */
-export type RowStmt = StmtOf<'let'> | StmtOf<'store'> | Threshold | FoldedState | Meeting
+export type RowStmt = StmtOf<'let'> | StmtOf<'store'> | TeamScalar | FoldedState | Meeting
 
 /** Statements that run in a pass over their loop. */
 export type PassStmt = Reduction | Merged | Histogram | CountedRow | Ranking | SortedRow | SharedRow | LoopStore

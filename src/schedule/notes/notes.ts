@@ -10,6 +10,8 @@ import type { StmtOf } from '../../ir/kernel.js'
 import { printExpr } from '../../ir/print.js'
 import type { MappedKernel } from '../mapped.js'
 import { isHostExpr } from '../normalise/host_expr.js'
+import type { Loop } from '../normalise/normal.js'
+import type { Step } from '../normalise/passes.js'
 import { contains } from '../normalise/rewrite.js'
 import { isShared, readsElsewhere } from '../rows/shared_rows.js'
 import { matmulMessages } from './matmuls.js'
@@ -42,10 +44,14 @@ function notesOfLaunch(mapped: MappedKernel): readonly Note[] {
   ]
 }
 
+/** The loop of a pass, or of a team scalar. */
+const loopOf = (step: Step): readonly Loop[] =>
+  step.kind === 'pass' ? [step.pass.loop] : step.kind === 'team' ? [step.loop] : []
+
 /** Notes on kernels that one block computes. */
 function oneBlockNotes({ program, axes }: MappedKernel): Note[] {
   if (program.kind !== 'rows' || axes.length > 0) return []
-  const loops = program.kept.flatMap((step) => (step.kind === 'pass' ? [step.pass.loop] : []))
+  const loops = program.kept.flatMap(loopOf)
   const long = loops.find(({ length }) => length.kind !== 'const' || Number(length.value) > fewElements)
   if (long === undefined) return []
   const message =
@@ -59,7 +65,7 @@ function blockNotes({ program, axes }: MappedKernel): Note[] {
   if (program.kind !== 'rows' || axes.length === 0 || program.lengths !== undefined) return []
   const [only, ...others] = program.variants
   if (only?.team.kind !== 'block' || others.length > 0) return []
-  const loops = program.kept.flatMap((step) => (step.kind === 'pass' ? [step.pass.loop] : []))
+  const loops = program.kept.flatMap(loopOf)
   const own = loops.find(({ length }) => !isEither(length))
   if (own === undefined) return []
   const length = printExpr(own.length)

@@ -1,5 +1,6 @@
 /** Notes on values that points share and that each of them computes again, of any construct that runs over elements, with their cost. */
 import { constructOf } from '../../ir/constructs/index.js'
+import { teamOf } from '../../ir/constructs/team_call.js'
 import type { Expr } from '../../ir/expr.js'
 import type { Stmt } from '../../ir/kernel.js'
 import { printExpr } from '../../ir/print.js'
@@ -26,8 +27,8 @@ function wordsOf(s: Stmt): { readonly words: string; readonly length: Expr } | u
       return { words: 'a sort', length: s.length }
     case 'counts':
       return { words: 'a histogram', length: s.length }
-    case 'threshold':
-      return { words: 'a threshold', length: s.length }
+    case 'team':
+      return { words: teamOf(s).words, length: s.length }
     default:
       return undefined
   }

@@ -136,10 +136,15 @@ export function stridedMessages({ instance, program, axes, across, vec }: Mapped
   }
   const isThreads = program.kind === 'rows' && program.variants.every(({ team }) => team.kind === 'thread')
   for (const step of stepsOf({ program })) {
-    if (step.kind !== 'pass') continue
-    const { loop, rows, statements } = step.pass
+    if (step.kind !== 'pass' && step.kind !== 'team') continue
+    const { loop } = step.kind === 'pass' ? step.pass : step
     const along = across?.index ?? (isThreads ? axes.at(-1)?.index : undefined) ?? loop.index
     const around = isThreads ? [loop.index] : []
+    if (step.kind === 'team') {
+      for (const value of Object.values(step.elements)) reads(value, along, around)
+      continue
+    }
+    const { rows, statements } = step.pass
     for (const row of rows) if (row.kind !== 'loaded') for (const value of rowExprs(row)) reads(value, along, around)
     for (const s of statements) for (const value of passStatementOf(s).values(s)) reads(value, along, around)
     for (const { tensor, indices, run } of statementsOf(step.pass, 'loopStore'))

@@ -35,9 +35,10 @@ export function foldVariants(
   areNeighbours: boolean,
 ): Variant[] {
   const passes = passesOf(kept)
-  const isFree = passes.every(
-    ({ rows, statements }) => statements.every(isOrderFree) && rows.every((row) => row.kind !== 'scanned' || isCarried(row)),
-  )
+  const isFree =
+    passes.every(
+      ({ rows, statements }) => statements.every(isOrderFree) && rows.every((row) => row.kind !== 'scanned' || isCarried(row)),
+    ) && kept.every(({ kind }) => kind !== 'team')
   const keeps = boundedLength && passes.some(({ rows }) => rows.some((row) => row.keep && isCarried(row)))
   const team = { kind: 'warp', lanes: warp, rowsPerBlock: 4 } as const
   const wide: Variant = {

@@ -31,8 +31,8 @@ export interface SplitKernel {
 /** Statements that a launch in front may repeat: all that store nothing. */
 const isPlain = (s: Stmt): boolean => constructOf(s).traits.makes !== 'output'
 
-/** Statements whose scalars a launch in front may compute: a reduction, a threshold, or a picked element of a row (row_scalars.ts). */
-type Moved = Reduction | StmtOf<'threshold'> | StmtOf<'let'>
+/** Statements whose scalars a launch in front may compute: a reduction, a team's scalar, or a picked element of a row (row_scalars.ts). */
+type Moved = Reduction | StmtOf<'team'> | StmtOf<'let'>
 
 /** A reduction of fewer elements costs less than a launch. */
 const fewestElements = 64
@@ -92,12 +92,11 @@ function reductionsOf({ rows, body }: Kernel, picked: ReadonlyMap<Stmt, Stmt>): 
     const read = [...names].flatMap((name) => madeBy.get(name) ?? [])
     const axes = new Set([...[...names].filter((name) => indices.has(name)), ...read.flatMap((each) => [...each.axes])])
     const level =
-      Math.max(0, ...read.map((each) => each.level)) +
-      (isReduction(stmt) || stmt.kind === 'threshold' || picked.has(stmt) ? 1 : 0)
+      Math.max(0, ...read.map((each) => each.level)) + (isReduction(stmt) || stmt.kind === 'team' || picked.has(stmt) ? 1 : 0)
     const needed = new Set([...read.flatMap((each) => each.slice), stmt])
     const slice = body.filter((each) => needed.has(each))
     for (const { name } of constructOf(stmt).defines(stmt)) madeBy.set(name, { axes, level, slice })
-    const isMoved = isReduction(stmt) || stmt.kind === 'threshold' || (stmt.kind === 'let' && picked.has(stmt))
+    const isMoved = isReduction(stmt) || stmt.kind === 'team' || (stmt.kind === 'let' && picked.has(stmt))
     return isMoved &&
       slice.every(isPlain) &&
       constructOf(stmt)

@@ -3,7 +3,7 @@
  * tune`; the rules do not depend on it.
  */
 
-import type { MappedKernel, RowProgram, Team } from '../mapped.js'
+import { type MappedKernel, type RowProgram, stepsOf, type Team } from '../mapped.js'
 import { fewRows } from '../rules.js'
 import { choiceName, choiceOf, orderOf, problemOf, type RowChoice, type ScheduleChoice } from './choice.js'
 
@@ -80,5 +80,7 @@ const ruleVariant = ({ variants }: RowProgram, length: number, rows: number) =>
   )
 
 /** True if a choice combines rows of `length` elements in the order of the rules, so that it may depend on the number of rows. */
-export const keepsOrder = (choice: ScheduleChoice, mapped: MappedKernel, length: number): boolean =>
-  ruleChoices(mapped, length).every((rule) => orderOf(rule, length) === orderOf(choice, length))
+export function keepsOrder(choice: ScheduleChoice, mapped: MappedKernel, length: number): boolean {
+  const isOwn = stepsOf(mapped).some(({ kind }) => kind === 'team')
+  return ruleChoices(mapped, length).every((rule) => orderOf(rule, length, isOwn) === orderOf(choice, length, isOwn))
+}

@@ -98,12 +98,13 @@ function valuesProblem({ team, chunks, vec }: RowChoice, most: number, length: n
 /**
  * Name of the order in which the values of a row of `length` elements are combined. Choices of one order give the same bits
  * (native/device/team.cuh), so the number of rows may select among them. Choices of different orders differ in rounding.
+ * @param isOwn true if every team has an order of its own, as in sums of segments, whose lengths are data
  */
-export function orderOf(choice: ScheduleChoice, length: number): string {
+export function orderOf(choice: ScheduleChoice, length: number, isOwn = false): string {
   if (choice.kind === 'elementwise') return 'none'
   const { team, vec } = choice
   const oneChunk = team.kind === 'block' && team.lanes * vec >= length
-  if (oneChunk || (team.kind === 'warp' && team.lanes === warp)) return `32 slots of ${vec}`
+  if (!isOwn && (oneChunk || (team.kind === 'warp' && team.lanes === warp))) return `32 slots of ${vec}`
   return `${team.kind} of ${lanesOf(team)}, ${vec}`
 }
 

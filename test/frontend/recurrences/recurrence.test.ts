@@ -106,7 +106,7 @@ describe('a fold', () => {
     const both = op(`${plain(step('x(m, t) * h'))}\n    const least = ${cut}`, 'row(n, (c) => h.h(c) + least + k(m, c))')
     refuses(both.replace("op('t'", "op(«'t'»").replace('tensor }', 'tensor, threshold }'), {
       code: 'row',
-      message: 'the op carries something along a row, as a warp or a thread does, and looks for a threshold, as a block does',
+      message: 'the op carries something along a row, as a warp or a thread does, and makes a threshold, as a block does',
       hint: 'make it two ops',
     })
   })
