@@ -241,6 +241,8 @@ export const toolCodes = texts({
     'CMake is missing, which builds the CUDA plugin. | It is not installed, or not on PATH. | Install CMake 3.22 or later; the CPU device needs none.',
   'toolchain.cxx':
     'A C++ compiler is missing. | None of $CXX, g++, c++ and clang++ works. | Install a C++17 compiler such as g++.',
+  'toolchain.optimise':
+    'This is no level of optimisation. | HEDDLE_SIMT_OPTIMISE is none of -O0, -Og and -O1. | Unset it, or give one of them.',
   'toolchain.nvcc':
     'nvcc is missing. | The CUDA toolkit is not installed, or HEDDLE_NVCC names no compiler. | Install it, or use --target simt, which needs no CUDA.',
   'tune.kernel':

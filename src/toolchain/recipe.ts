@@ -33,13 +33,30 @@ export const includeFolders = (native: string, target: Target): string[] => [
   ...(target === 'simt' ? [join(native, 'simt', 'include')] : []),
 ]
 
+const optimisations = ['-O0', '-Og', '-O1'] as const
+type Optimisation = (typeof optimisations)[number]
+
+/** Level of source for the CPU device where the caller names none: $HEDDLE_SIMT_OPTIMISE, or `-O1`. @throws usage `toolchain.optimise` */
+function usualOptimisation(stated = process.env.HEDDLE_SIMT_OPTIMISE): Optimisation {
+  if (stated === undefined || stated === '') return '-O1'
+  const known = optimisations.find((level) => level === stated)
+  if (known !== undefined) return known
+  throw usageError(
+    'toolchain.optimise',
+    `HEDDLE_SIMT_OPTIMISE: expected a level of optimisation, got ${JSON.stringify(stated)}`,
+    {
+      hint: `give one of ${optimisations.join(', ')}`,
+    },
+  )
+}
+
 /**
  * Contraction into fused multiply-adds is off on the CPU device, so that results do not depend on the host's instruction set. The additional
  * optimisations of `-O2` take a third of the compile time and make no model faster: a kernel spends its time in checked accesses and fibers.
  * Kernels that only run on small cases compile in three fifths of that time with `-Og` and in two fifths with `-O0`. None of these flags changes
  * the semantics of arithmetic.
  */
-export const simtFlags = (optimise: RecipeOptions['optimise'] = '-O1'): string[] => [
+export const simtFlags = (optimise: Optimisation = usualOptimisation()): string[] => [
   '-std=c++17',
   optimise,
   '-DHEDDLE_SIMT=1',
@@ -96,8 +113,8 @@ export interface RecipeOptions {
   readonly architecture?: string | undefined
   /** Adds line information of the generated source for profilers and checkers, which doubles the size of a library. */
   readonly lineInfo?: boolean | undefined
-  /** Optimisation level of source for the CPU device, `-O1` by default: lower for kernels that run briefly while a user waits. */
-  readonly optimise?: '-O0' | '-Og' | '-O1' | undefined
+  /** Optimisation level of source for the CPU device, by default $HEDDLE_SIMT_OPTIMISE or `-O1`: lower for kernels that run briefly while a user waits. */
+  readonly optimise?: Optimisation | undefined
   /** Emits machine code of one architecture without host code to launch it (a cubin), for checks of sources. */
   readonly codeOnly?: boolean | undefined
   /** Replaces the nvcc of this machine, which may have none: for keys of objects that another version compiled. */

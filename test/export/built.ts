@@ -103,8 +103,12 @@ const generating = (folder: string, example: string): BuiltGenerator => ({
   },
 })
 
-/** A generator, built by CMake; sources other than kernels and matmuls are not optimised, which would cost more time than it saves. */
+/** A generator, built by CMake; kernels at the level of the tests, and other sources but matmuls without optimisation, which would cost more time than it saves. */
 export async function generatorByCmake(folder: string): Promise<BuiltGenerator> {
+  const [file, usual] = [join(folder, 'CMakeLists.txt'), '-xc++;-O1;']
+  const text = await readFile(file, 'utf8')
+  if (!text.includes(usual)) throw new Error(`expected kernels with the options ${usual}, got\n${text}`)
+  await writeFile(file, text.replace(usual, `-xc++;${process.env.HEDDLE_SIMT_OPTIMISE ?? '-O1'};`))
   const { folder: built } = await builtByCmake(folder, 'simt', ['-DCMAKE_CXX_FLAGS_RELEASE=-O0'])
   return generating(built, join(built, 'build', 'example'))
 }

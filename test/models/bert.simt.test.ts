@@ -13,7 +13,7 @@ import { simtEncoders } from './simt.js'
 
 let load: Awaited<ReturnType<typeof simtEncoders>>
 beforeAll(async () => {
-  load = await simtEncoders()
+  load = await simtEncoders({ optimise: '-O1' })
 })
 
 const cases = (sequences: readonly (readonly number[])[]) => sequences.map((inputIds) => ({ inputIds }))

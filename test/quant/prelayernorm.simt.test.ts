@@ -30,9 +30,9 @@ const wanted = cases.flatMap(({ logits = [] }) => {
 })
 
 beforeAll(async () => {
-  load = await simtEncoders()
+  load = await simtEncoders({ optimise: '-O1' })
   const checkpoint = await readCheckpoint(familyFolder(name))
-  const model = await openCalibration(checkpoint, { ...(await openSimtKernels()), dtype: 'f32' })
+  const model = await openCalibration(checkpoint, { ...(await openSimtKernels({ optimise: '-O1' })), dtype: 'f32' })
   const histograms = await collect(model, given).finally(() => model.session.release())
   const layers = histograms.map((layer) => perSite((site) => threshold(layer[site], { name: 'max' })))
   scales = checkScales({ model: checkpoint.identity, method: { name: 'max' }, layers }, 'scales')

@@ -20,6 +20,22 @@ afterAll(async () => {
 
 const codesOf = (flags: readonly string[]): string[] => flags.filter((_, i) => flags[i - 1] === '-gencode')
 
+describe('the level of optimisation for the CPU device', () => {
+  const level = async (options = {}) =>
+    (await recipeFor('simt', root, options)).compileFlags([]).filter((flag) => /^-O/.test(flag))
+
+  it('is -O1, that of the environment, or that of the caller', async () => {
+    expect(await level()).toEqual(['-O1'])
+    vi.stubEnv('HEDDLE_SIMT_OPTIMISE', '-Og')
+    expect(await level()).toEqual(['-Og'])
+    expect(await level({ optimise: '-O0' })).toEqual(['-O0'])
+    vi.stubEnv('HEDDLE_SIMT_OPTIMISE', '-O9')
+    await expect(level()).rejects.toMatchObject({ code: 'toolchain.optimise', hint: 'give one of -O0, -Og, -O1' })
+    vi.stubEnv('HEDDLE_SIMT_OPTIMISE', '')
+    expect(await level()).toEqual(['-O1'])
+  })
+})
+
 describe('flags of a CUDA file', () => {
   it('name 90a if the source reaches instructions of 90a', async () => {
     const recipe = await recipeFor('cuda', root)

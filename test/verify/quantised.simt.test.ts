@@ -9,7 +9,7 @@ const sentences = 96
 
 let simt: Awaited<ReturnType<typeof openSimtKernels>>
 beforeAll(async () => {
-  simt = await openSimtKernels()
+  simt = await openSimtKernels({ optimise: '-O1' })
 })
 
 describe('the example model under INT8', () => {
