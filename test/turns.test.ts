@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { byTurns } from './by_turns.js'
-import { fileTurn, instancesInTurn, inTurn, listTurn, seedOfTurn, turnOf } from './turns.js'
+import { changedInstances, fileTurn, instancesInTurn, inTurn, listTurn, seedOfTurn, turnOf } from './turns.js'
 
 const entries = [
   'add f32',
@@ -14,16 +14,29 @@ const entries = [
   'take',
   'cast f32',
   'cast f16',
-].map((key) => ({ key, op: key.replace(/ .*/, '') }))
-const keysAt = (turn: number) => instancesInTurn(entries, turn).map(({ key }) => key)
+].map((key) => ({ key, op: key.replace(/ .*/, ''), file: `cuda/${key}.cu` }))
+const keysAt = (at: number, changed: readonly string[] = []) =>
+  instancesInTurn(entries, at, changedInstances(changed)).map(({ key }) => key)
+const opsOf = (keys: readonly string[]) => new Set(keys.map((key) => key.replace(/ .*/, '')))
 
 describe('rotation groups', () => {
-  it('try each instance in three commits, and an instance of each op at every one', () => {
-    const turns = [0, 1, 2].map(keysAt)
+  it('try each instance in six commits, and an instance of each op in two', () => {
+    const turns = [0, 1, 2, 3, 4, 5].map((at) => keysAt(at))
     expect(new Set(turns.flat())).toEqual(new Set(entries.map(({ key }) => key)))
-    for (const keys of turns)
-      expect(new Set(keys.map((key) => key.replace(/ .*/, '')))).toEqual(new Set(entries.map(({ op }) => op)))
+    for (const at of [0, 1, 2, 3, 4]) {
+      const both = [...(turns[at] ?? []), ...(turns[at + 1] ?? [])]
+      expect(opsOf(both)).toEqual(new Set(entries.map(({ op }) => op)))
+    }
     expect(turns.flat().filter((key) => key.startsWith('add') || key.startsWith('rank'))).toHaveLength(7)
+  })
+  it('try changed ops at every commit, and all of them after a change of what all contain', () => {
+    for (const at of [0, 1]) {
+      expect(opsOf(keysAt(at, ['generated/cuda/add f16.cu']))).toContain('add')
+      expect(keysAt(at, ['generated/cuda/add f16.cu'])).not.toEqual(entries.map(({ key }) => key))
+      expect(opsOf(keysAt(at, ['native/device/kernel.cuh']))).toEqual(new Set(entries.map(({ op }) => op)))
+      expect(keysAt(at, ['native/addon/addon.cpp'])).toEqual(keysAt(at))
+    }
+    expect([0, 1].map((at) => opsOf(keysAt(at)).has('add')).sort()).toEqual([false, true])
   })
   it('give each commit its own seed', () => {
     expect(seedOfTurn('1234')).toBe(1234)

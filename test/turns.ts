@@ -1,7 +1,7 @@
 /**
- * Rotation of similar tests over commits. One run executes a third of the instances of each op, so three commits in a row cover all; a quarter of
- * the files that take seconds (by_turns.ts), and a third of the cases that such a file lists, so twelve commits do. Changed files always run. `npm
- * run test:all` runs everything at once.
+ * Rotation of similar tests over commits. One run executes a third of the instances of each changed op and of every other one of the rest, so six commits in
+ * a row cover all; a quarter of the files that take seconds (by_turns.ts), and a third of the cases that such a file lists, so twelve commits do.
+ * Changed files always run. `npm run test:all` runs everything at once.
  */
 import { execFileSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
@@ -90,10 +90,32 @@ const offsetOf = (op: string): number => [...op].reduce((sum, letter) => sum + l
 /** True if it is the turn of an op, one of three. */
 export const isTurnOf = (op: string, turn = turnOf()): boolean => turn === undefined || offsetOf(op) % most === turn
 
-/** Instances whose turn it is, at least one of each op. */
-export function instancesInTurn<E extends Pick<KernelEntry, 'op'>>(entries: readonly E[], turn = turnOf()): readonly E[] {
-  if (turn === undefined) return entries
+type Instance = Pick<KernelEntry, 'op' | 'file'>
+
+/** Parts of every kernel on the CPU device, or of every comparison. */
+const common = /^(native\/(device|include|simt)|src\/verify)\//
+
+/** Recognises instances whose source changed; all of them if a part of every kernel did. @param files relative to the root */
+export function changedInstances(files: readonly string[] = changedFiles()): (entry: Instance) => boolean {
+  const [all, changed] = [files.some((file) => common.test(file)), new Set(files)]
+  return ({ file }) => all || changed.has(`generated/${file}`)
+}
+
+/**
+ * Instances whose turn it is: at least one of each op of which one changed, and of half of the others. A third of an op's instances are tried at once.
+ * @param at number that turns are counted by; all instances if undefined
+ */
+export function instancesInTurn<E extends Instance>(
+  entries: readonly E[],
+  at = count(process.env.HEDDLE_TURNS),
+  isChanged = changedInstances(),
+): readonly E[] {
+  if (at === undefined) return entries
   const instances = new Map<string, E[]>()
   for (const entry of entries) instances.set(entry.op, [...(instances.get(entry.op) ?? []), entry])
-  return [...instances].flatMap(([op, all]) => inTurn(all, turn + offsetOf(op)))
+  return [...instances].flatMap(([op, all]) => {
+    const turn = at + offsetOf(op)
+    if (all.some(isChanged)) return inTurn(all, turn)
+    return turn % 2 === 0 ? inTurn(all, turn / 2) : []
+  })
 }
