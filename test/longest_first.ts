@@ -8,10 +8,12 @@ import { waitingFiles } from './waiting.js'
 
 /** Those of every commit come before those that take turns. */
 const always = [
+  'test/conformance/ops.simt.test.ts',
   'test/conformance/fused.simt.test.ts',
   'test/fuzz/fuzz.simt.test.ts',
-  'test/conformance/ops.simt.test.ts',
+  'test/conformance/matmul.simt.test.ts',
   'test/conformance/order.simt.test.ts',
+  'test/emit/ranked.simt.test.ts',
 ]
 
 function rank({ moduleId }: TestSpecification): number {
