@@ -5,7 +5,7 @@ import type { KernelEntry } from '../../src/emit/manifest/manifest.js'
 import { casesOf, checkedElements, type KernelCase } from '../../src/verify/cases.js'
 import { runCase } from '../../src/verify/conformance.js'
 import { rowOf } from '../../src/verify/rules.js'
-import { instancesInTurn, isTurnOf } from '../turns.js'
+import { instancesInTurn, isTurnOf, turnOf } from '../turns.js'
 import { type OpenSubject, openSubject, root } from './simt.js'
 
 /** Cases that every kernel has more of; and those whose rows have one length, which may be a long one. */
@@ -21,7 +21,7 @@ interface Sizes {
 const mostBlocks = 65_535
 
 /**
- * True for a case that takes minutes here and a moment on a GPU, where `heddle selftest` has it: the blocks of a reduction of columns, which are up to 1,024
+ * True for a case that takes minutes here and a moment on a GPU, where `heddle selftest` has it, as `npm run test:all` does: the blocks of a reduction of columns, which are up to 1,024
  * threads that meet several times, and more of them than a grid has in its second dimension. Rows of other kernels, which have such cases here, share blocks.
  */
 const isLong = ({ entry, dims }: KernelCase): boolean => {
@@ -56,7 +56,9 @@ export async function holdKernels(chosen: (entry: KernelEntry) => boolean, { usu
     // `heddle selftest` tries every case of ops, and `heddle check --thorough` those of derived kernels too.
     const enough = Object.keys(entry.fixedDims).length > 0 ? few : least
     const sizes = [...(isTurnOf(entry.op) ? [] : [usual]), most, checkedElements.thorough]
-    const drawn = sizes.map((size) => () => withOneUnspread(casesOf(entry, size, 'by turns').filter((test) => !isLong(test))))
+    const short = (all: readonly KernelCase[]) =>
+      turnOf() === undefined ? all : withOneUnspread(all.filter((test) => !isLong(test)))
+    const drawn = sizes.map((size) => () => short(casesOf(entry, size, 'by turns')))
     const cases = drawn.reduce<ReturnType<typeof casesOf>>((found, draw) => (found.length > enough ? found : draw()), [])
     const failures: string[] = []
     for (const test of cases) {

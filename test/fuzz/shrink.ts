@@ -11,14 +11,21 @@ const rounds = 12
 /** Replacements of an expression: one of its parts of the same type, or a number. */
 function smaller(e: Expr): Expr[] {
   if (e.kind === 'const' || e.kind === 'name') return []
-  // Another place may lie outside.
+  // Another place may lie outside, and so may one whose condition is gone or changed.
   const inside = e.kind === 'load' || e.kind === 'element' ? [] : operands(e)
-  const parts = e.kind === 'call' ? e.args.filter((part) => part.type === e.type) : []
+  const isGuarded = e.kind === 'call' && e.fn === 'select' && e.args.some(readsBeside)
+  const parts = e.kind === 'call' ? e.args.filter((part) => part.type === e.type && !(isGuarded && readsBeside(part))) : []
   return [
     ...parts,
     ...(e.type === 'bool' ? [] : [e.type === 'f32' ? num(0.5) : whole(1)]),
-    ...inside.flatMap((_, at) => smallerAt(e, at)),
+    ...inside.flatMap((_, at) => (isGuarded && at === 0 ? [] : smallerAt(e, at))),
   ]
+}
+
+/** True for an expression that reads at a computed place. */
+function readsBeside(e: Expr): boolean {
+  const places = e.kind === 'load' ? e.at : e.kind === 'element' ? [e.at] : []
+  return places.some(({ kind }) => kind === 'call') || operands(e).some(readsBeside)
 }
 
 /** An expression with its operand at a place made smaller. */

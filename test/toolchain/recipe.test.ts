@@ -25,6 +25,7 @@ describe('the level of optimisation for the CPU device', () => {
     (await recipeFor('simt', root, options)).compileFlags([]).filter((flag) => /^-O/.test(flag))
 
   it('is -O1, that of the environment, or that of the caller', async () => {
+    vi.stubEnv('HEDDLE_SIMT_OPTIMISE', undefined)
     expect(await level()).toEqual(['-O1'])
     vi.stubEnv('HEDDLE_SIMT_OPTIMISE', '-Og')
     expect(await level()).toEqual(['-Og'])
