@@ -104,22 +104,32 @@ __global__ void __launch_bounds__(left::threads) store_left(const int k, const O
   const int row = static_cast<int>(blockIdx.x), own = static_cast<int>(threadIdx.x) * 8;
   const int64_t start = static_cast<int64_t>(row) * k;
   if constexpr (Kept > 0) {
+    constexpr int commons = row_commons<Slots>, kinds = commons > 0 ? commons : 1;
     for (int at = own; at < k; at += step) slots.prefetch_of(Factor<0>(), at);
     begin_kernel();
-    float values[Kept][8], folds[Slots::FOLDS] = {};
+    UnscaledRow<Slots> unscaled = {};
+    unscaled.find(slots, row);
+    float values[Kept][8], common[Kept][kinds][8];
     HEDDLE_UNROLL
     for (int i = 0; i < Kept; ++i) {
-      if (own + i * step < k) slots.template unscaled_of<true>(Factor<0>(), 0, row, own + i * step, 8, values[i], folds);
+      if (own + i * step >= k) break;
+      unscaled.read(slots, row, own + i * step, values[i]);
+      unscaled.read_common(slots, own + i * step, common[i]);
     }
     HEDDLE_SHARED(float, sums, left::warps * Slots::FOLDS);
-    leave_folds<Slots>(folds, sums);
+    leave_folds<Slots>(unscaled.folds, sums);
     __syncthreads();
-    const float scale = scale_of_row<left::warps>(slots, row, sums);
+    float factors[kinds];
+    const float scale = unscaled.template scale<left::warps>(slots, row, sums, factors);
     HEDDLE_UNROLL
     for (int i = 0; i < Kept; ++i) {
       if (own + i * step >= k) break;
       HEDDLE_UNROLL
-      for (int e = 0; e < 8; ++e) values[i][e] *= scale;
+      for (int e = 0; e < 8; ++e) {
+        values[i][e] *= scale;
+        HEDDLE_UNROLL
+        for (int p = 0; p < commons; ++p) values[i][e] += common[i][p][e] * factors[p];
+      }
       store_chunk<8, true>(left, start + own + i * step, 8, values[i]);
     }
   } else {

@@ -2,7 +2,7 @@
 // block takes eight columns of every matmul, its warps divide k, and tensor cores do not pay off. A lane prefetches its next elements while
 // it multiplies. Where nothing writes the weights, the first of them load before the previous launch has finished. Sums are added in the
 // order of k. Every block reads the whole row, so a row that is scaled by a function of its sums, as in a norm, is multiplied unscaled and
-// the sums of the matmul are scaled at the end.
+// the sums of the matmul are scaled at the end. Parts of a row that all rows share, as those of a layer norm, are multiplied before the wait.
 #ifndef HEDDLE_MATMUL_PRODUCTS_ONE_CUH
 #define HEDDLE_MATMUL_PRODUCTS_ONE_CUH
 
@@ -36,13 +36,11 @@ struct OneRow {
 };
 template <class Slots>
 struct OneRow<Slots, true> {
-  float folds[Slots::FOLDS] = {};
+  UnscaledRow<Slots> row = {};
 
-  __device__ __forceinline__ void find(const Slots&) {}
+  __device__ __forceinline__ void find(const Slots& slots) { row.find(slots, 0); }
   __device__ __forceinline__ void prefetch(const Slots& slots, int at) const { slots.prefetch_of(Factor<0>(), at); }
-  __device__ __forceinline__ void read(const Slots& slots, int at, int, float (&values)[8]) {
-    slots.template unscaled_of<true>(Factor<0>(), 0, 0, at, 8, values, folds);
-  }
+  __device__ __forceinline__ void read(const Slots& slots, int at, int, float (&values)[8]) { row.read(slots, 0, at, values); }
 };
 
 /// A lane's part of the row, in the form that weights are multiplied by.
@@ -83,14 +81,57 @@ class RowPart<Slots, signed char> {
   FixedPoint fixed_;
 };
 
-/// k is a multiple of `OneTile::vec`. `constant`: nothing writes the right factors meanwhile.
+/// Adds the products of a chunk of the parts that all rows share with the weights of the columns that a lane holds.
+template <class Slots>
+__device__ __forceinline__ void add_common(const Slots& slots, int at,
+                                           const Chunk<typename OneTile<Slots>::Stored, OneTile<Slots>::vec> (&weights)[Slots::PRODUCTS][OneTile<Slots>::held],
+                                           float (&sums)[row_commons<Slots>][8]) {
+  constexpr int chunks = OneTile<Slots>::vec / 8, count = row_commons<Slots>;
+  float parts[count][chunks][8];
+  HEDDLE_UNROLL
+  for (int c = 0; c < chunks; ++c) {
+    float values[count][8];
+    slots.template common_of<true>(Factor<0>(), at + c * 8, 8, values);
+    HEDDLE_UNROLL
+    for (int p = 0; p < count; ++p) {
+      HEDDLE_UNROLL
+      for (int e = 0; e < 8; ++e) parts[p][c][e] = values[p][e];
+    }
+  }
+  HEDDLE_UNROLL
+  for (int p = 0; p < count; ++p) RowPart<Slots>(parts[p]).add_products(weights, sums[p]);
+}
+
+/// Sums of the row's parts in `parts`, which a lane finishes for one column of a matmul: those of the row, and those of parts that all rows share.
+template <class Slots, class Parts, class Folds>
+__device__ __forceinline__ float finish_row(const Slots& slots, [[maybe_unused]] const OneRow<Slots>& row, int lane, const Parts& parts,
+                                            [[maybe_unused]] const Folds& folds) {
+  using Tile = OneTile<Slots>;
+  constexpr int all = Slots::PRODUCTS * Tile::columns, commons = row_commons<Slots>;
+  float sums[1 + commons] = {};
+  HEDDLE_UNROLL
+  for (int w = 0; w < Tile::warps; ++w) {
+    HEDDLE_UNROLL
+    for (int p = 0; p <= commons; ++p) sums[p] += parts[(w * (1 + commons) + p) * all + lane];
+  }
+  if constexpr (row_folds<Slots> > 0) {
+    float factors[commons > 0 ? commons : 1];
+    sums[0] *= row.row.template scale<Tile::warps>(slots, 0, folds, factors);
+    HEDDLE_UNROLL
+    for (int p = 0; p < commons; ++p) sums[0] += sums[1 + p] * factors[p];
+  }
+  return sums[0];
+}
+
+/// k is a multiple of `OneTile::vec`. `constant`: nothing writes the right factors and the parts that all rows share meanwhile.
 template <bool Whole, class Slots>
-__global__ void __launch_bounds__(OneTile<Slots>::threads, OneTile<Slots>::resident)
+__global__ void __launch_bounds__(OneTile<Slots>::threads, OneTile<Slots>::resident - (row_commons<Slots> > 0))
     matmul_products_one(const int64_t n, const int k, const bool constant, const Slots slots) {
   using Tile = OneTile<Slots>;
   constexpr int count = Slots::PRODUCTS, columns = Tile::columns, held = Tile::held, vec = Tile::vec;
+  constexpr int turns = columns / held, commons = row_commons<Slots>, rows = 1 + commons;
   static_assert(count * held == 8, "lanes add up eight sums at a time");
-  HEDDLE_SHARED(float, parts, Tile::warps * count * columns);
+  HEDDLE_SHARED(float, parts, Tile::warps * rows * count * columns);
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
   const int64_t column = static_cast<int64_t>(blockIdx.x) * columns;
   const int64_t left = n - column;
@@ -107,6 +148,8 @@ __global__ void __launch_bounds__(OneTile<Slots>::threads, OneTile<Slots>::resid
       }
     });
   };
+  float sums[turns][8] = {};
+  [[maybe_unused]] float common[turns][commons > 0 ? commons : 1][8] = {};
 
   if (!constant) wait_for_producers();
   const int own = static_cast<int>(threadIdx.x) * vec;
@@ -114,22 +157,27 @@ __global__ void __launch_bounds__(OneTile<Slots>::threads, OneTile<Slots>::resid
   OneRow<Slots> row_of = {};
   for (int at = own; at < k; at += Tile::step) row_of.prefetch(slots, at);
   if (threadIdx.x == 0) prefetch_constants(slots, static_cast<int>(column), 0);
+  if constexpr (commons > 0) {
+    if (own < k) add_common(slots, own, weights, common[0]);
+  }
   if (constant) wait_for_producers();
   release_consumers();
   const bool finishes = threadIdx.x == 0;
   typename Slots::Loaded loaded = {};
   if (finishes) loaded = slots.template load<Whole>(0, static_cast<int>(column), valid);
   row_of.find(slots);
-  float sums[columns / held][8] = {};
   for (int at = own; at < k; at += Tile::step) {
     float row[vec / 8][8];
     HEDDLE_UNROLL
     for (int part = 0; part < vec / 8; ++part) row_of.read(slots, at + part * 8, k, row[part]);
     const RowPart<Slots> multiplier(row);
     HEDDLE_UNROLL
-    for (int turn = 0; turn < columns / held; ++turn) {
+    for (int turn = 0; turn < turns; ++turn) {
       multiplier.add_products(weights, sums[turn]);
-      if (turn + 1 < columns / held) {
+      if constexpr (commons > 0) {
+        if (turn > 0 || at > own) add_common(slots, at, weights, common[turn]);
+      }
+      if (turn + 1 < turns) {
         fetch((turn + 1) * held, at);
       } else if (at + Tile::step < k) {
         fetch(0, at + Tile::step);
@@ -137,24 +185,22 @@ __global__ void __launch_bounds__(OneTile<Slots>::threads, OneTile<Slots>::resid
     }
   }
   HEDDLE_UNROLL
-  for (int turn = 0; turn < columns / held; ++turn) {
-    const float sum = sum_eight(sums[turn], lane);
+  for (int turn = 0; turn < turns; ++turn) {
     const int which = lane / 4 / held, j = turn * held + lane / 4 % held;
-    if (lane % 4 == 0) parts[(warp * count + which) * columns + j] = sum;
+    const auto leave = [&](int part, float(&values)[8]) {
+      const float sum = sum_eight(values, lane);
+      if (lane % 4 == 0) parts[((warp * rows + part) * count + which) * columns + j] = sum;
+    };
+    leave(0, sums[turn]);
+    HEDDLE_UNROLL
+    for (int p = 0; p < commons; ++p) leave(1 + p, common[turn][p]);
   }
   HEDDLE_SHARED(float, folds, Tile::warps * (row_folds<Slots> + 1));
-  if constexpr (row_folds<Slots> > 0) leave_folds<Slots>(row_of.folds, folds);
+  if constexpr (row_folds<Slots> > 0) leave_folds<Slots>(row_of.row.folds, folds);
   __syncthreads();
   if (warp > 0) return;
   // One lane per column adds the parts of k and leaves the sum in place of the first warp's: the thread that finishes would take long.
-  constexpr int all = count * columns;
-  if (lane < all) {
-    float sum = 0.0f;
-    HEDDLE_UNROLL
-    for (int w = 0; w < Tile::warps; ++w) sum += parts[w * all + lane];
-    if constexpr (row_folds<Slots> > 0) sum *= scale_of_row<Tile::warps>(slots, 0, folds);
-    parts[lane] = sum;
-  }
+  if (lane < count * columns) parts[lane] = finish_row(slots, row_of, lane, parts, folds);
   __syncwarp();
   if (!finishes) return;
   float total[count][columns];

@@ -3,6 +3,7 @@ import { type GraphBuilder, type GraphDecl, type GraphTensor, graph, tensor } fr
 import { gelu } from '../../specs/ops/activations.js'
 import { add } from '../../specs/ops/add.js'
 import { addBias } from '../../specs/ops/add_bias.js'
+import { layerNorm } from '../../specs/ops/layer_norm.js'
 import * as own from './ops/index.js'
 
 export type Decl = ReturnType<typeof tensor>
@@ -420,6 +421,28 @@ export const computed: readonly ProductCase[] = [
     const product = g.matmul(linear, normed, of(x, 'w'))
     return { normed, product, biased: g.apply(addBias, { x: product, bias: of(x, 'bias') }).y }
   }),
+  made(
+    'layer_norm_in_front',
+    { far: m, w: tensor('T', 'n k'), gamma: tensor('T', 'k'), beta: tensor('T', 'k'), bias: tensor('T', 'n') },
+    (g, x) => {
+      const normed = g.apply(layerNorm, { x: of(x, 'far'), gamma: of(x, 'gamma'), beta: of(x, 'beta') }).y
+      const product = g.matmul(linear, normed, of(x, 'w'))
+      return { normed, product, biased: g.apply(addBias, { x: product, bias: of(x, 'bias') }).y }
+    },
+  ),
+  made(
+    'summed_norm_gate_and_up',
+    {
+      ...{ x: m, r: m, gamma: tensor('T', 'k'), beta: tensor('T', 'k') },
+      ...{ gateWeight: tensor('T', 'n k'), upWeight: tensor('T', 'n k') },
+    },
+    (g, x) => {
+      const normed = g.apply(own.summedNorm, { x: of(x, 'x'), r: of(x, 'r'), gamma: of(x, 'gamma'), beta: of(x, 'beta') }).y
+      const gate = g.matmul(linear, normed, of(x, 'gateWeight'))
+      const up = g.matmul(linear, normed, of(x, 'upWeight'))
+      return { normed, gate, up, both: g.apply(own.gated, { gate, up }).y }
+    },
+  ),
   made('scaled_in_front', { x: m, w: tensor('T', 'n k'), scale: tensor('f32', 'm') }, (g, x) => {
     const scaled = g.apply(own.rowScale, { x: of(x, 'x'), scale: of(x, 'scale') }).y
     return { scaled, product: g.matmul(linear, scaled, of(x, 'w')) }
@@ -448,6 +471,10 @@ export const computed: readonly ProductCase[] = [
   made('centred_in_front', { x: m, w: tensor('T', 'n k') }, (g, x) => {
     const centred = g.apply(own.centred, { x: of(x, 'x') }).y
     return { centred, product: g.matmul(linear, centred, of(x, 'w')) }
+  }),
+  made('skewed_in_front', { x: m, w: tensor('T', 'n k') }, (g, x) => {
+    const skewed = g.apply(own.skewed, { x: of(x, 'x') }).y
+    return { skewed, product: g.matmul(linear, skewed, of(x, 'w')) }
   }),
   made('peaked_in_front', { x: m, w: tensor('T', 'n k') }, (g, x) => {
     const peaked = g.apply(own.peaked, { x: of(x, 'x') }).y

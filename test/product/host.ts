@@ -29,8 +29,12 @@ export function productOf({ templates }: PlannedGraph): MatmulKernel {
   return kernel
 }
 
-/** A pattern of small numbers, of integers if the type stores some: sums of them are exact, and every term is visible. */
+/**
+ * A pattern of small numbers, of integers if the type stores some: sums of them are exact, and every term is visible. A tensor called far has a mean
+ * of hundreds of its deviations.
+ */
 export function draw(dtype: DTypeRef, name: string, i: number, most: number): number {
+  if (name === 'far') return 1000 + ((i * 7 + (i >> 3)) % 11) - 5
   const n = (i * 7 + name.length * 5 + (i >> 3) + name.charCodeAt(0)) % 11
   if (dtype === 'i32') return n % most
   if (dtype === 'u8') return (n * 53 + i) % 256

@@ -19,6 +19,9 @@ function textOf(given: ProductCase): string {
 
 const sums: Readonly<Record<string, string>> = {
   norm_in_front: '1',
+  layer_norm_in_front: '2',
+  summed_norm_gate_and_up: '2',
+  centred_in_front: '1',
   norm_gate_and_up: '1',
   both_computed: '1',
   balanced_gate_and_up: '2',

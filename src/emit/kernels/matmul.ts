@@ -14,6 +14,7 @@ import type { TunedTile } from '../../schedule/tuning/tuned_tiles.js'
 import { capitalise } from '../launch/conditions.js'
 import { offsetText, type Scope, tensorOf } from '../print/expression.js'
 import { createNames, type Names, storageText } from '../print/names.js'
+import { commonTensors } from '../product/computed_factor.js'
 import { epilogueBody } from '../product/epilogue.js'
 import { factorsBody } from '../product/factors.js'
 import { indexTexts, noting, placed, vec } from '../product/frame.js'
@@ -78,7 +79,7 @@ function mainLoop(instance: TemplateInstance, kernel: MatmulKernel, scope: Scope
 }
 
 /** True if a right operand may be read before earlier launches are complete; the program decides at each launch. */
-const isConstant = ({ tensors }: MatmulKernel, { tensor }: MatmulFactor): string =>
+const isConstant = ({ tensors }: MatmulKernel, { tensor }: Pick<MatmulFactor, 'tensor'>): string =>
   `arguments.is_constant(${tensors.findIndex(({ name }) => name === tensor)})`
 
 const constantB = (kernel: MatmulKernel): string => isConstant(kernel, kernel.products[0].b)
@@ -88,6 +89,14 @@ function constantRights(kernel: MatmulKernel): string {
   const rights = kernel.products.map(({ b }) => b)
   if (rights.some(({ prologue }) => prologue !== undefined)) return 'false'
   return [...new Set(rights.map((right) => isConstant(kernel, right)))].join(' && ')
+}
+
+/** True if what a main loop may read early is constant: right operands, and tensors of parts that all rows of the left one share. */
+function constants(kernel: MatmulKernel, types: TemplateInstance['types']): string {
+  const rights = constantRights(kernel)
+  return rights === 'false'
+    ? rights
+    : [rights, ...commonTensors(kernel, types).map((tensor) => isConstant(kernel, { tensor }))].join(' && ')
 }
 
 /** True if there is one matmul of two row-major matrices `m k` and `n k` of one type. */
@@ -161,7 +170,7 @@ function products(instance: TemplateInstance, kernel: MatmulKernel, scope: Scope
     include: 'matmul_products.cuh',
     slots: (inside) => factorsBody(kernel, inside, instance.types) + partsBody(kernel, inside, instance.types),
     launch: (slots, { key }) => [
-      `return heddle::launch_matmul_products(launch, error, "${key}", ${count}, ${m}, ${n}, ${k}, ${slots}, ${constantRights(kernel)});`,
+      `return heddle::launch_matmul_products(launch, error, "${key}", ${count}, ${m}, ${n}, ${k}, ${slots}, ${constants(kernel, instance.types)});`,
     ],
   }
 }

@@ -17,6 +17,7 @@ import type { PassContext } from '../print/context.js'
 import type { Scope } from '../print/expression.js'
 import type { Names } from '../print/names.js'
 import { userMonoidName } from '../print/user_monoids.js'
+import { anchoredRowOf } from './anchored_row.js'
 import { type FactorText, isLong, ownAxis, type Place, placeTexts } from './factor_frame.js'
 import { placed, renamed, vec } from './frame.js'
 import { rowScaleOf } from './row_scale.js'
@@ -59,7 +60,7 @@ export function computedFactor(
   writePass(last.pass, context(chunk, names, 'single'), covers)
   const accesses = chunkAccesses(last.pass)
   // Only rows of the left operand are processed whole by one block.
-  const scaled = which === 0 ? rowScaleOf(before, last.pass) : undefined
+  const scaled = which === 0 ? scaleOf(before, last.pass) : undefined
   const param = tensors.find(({ name }) => name === tensor)
   if (param === undefined) throw new Error(`internal: ${kernel.name} has no tensor ${tensor}`)
   const shared = long.filter(({ name, dims }) => dims.length === 1 && accesses.some(({ tensor: of }) => of === name))
@@ -79,6 +80,16 @@ export function computedFactor(
           }),
   }
 }
+
+/** Tensors of the parts that all rows of the left operand share, which main loops may read before they wait; none without such parts. */
+export function commonTensors(kernel: MatmulKernel, types: TemplateInstance['types']): readonly string[] {
+  const { prologue, tensor } = kernel.a
+  if (prologue === undefined) return []
+  const { before, last } = stepsOf(prologue, { kernel, tensor, types })
+  return scaleOf(before, last.pass)?.anchored?.tensors ?? []
+}
+
+const scaleOf = (before: readonly Step[], last: Pass) => rowScaleOf(before, last) ?? anchoredRowOf(before, last)
 
 /** Steps of a row program before its last pass, and that pass, which makes the elements of a chunk. */
 function stepsOf(

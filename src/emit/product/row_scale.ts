@@ -6,9 +6,9 @@
  */
 import { call } from '../../ir/build.js'
 import type { Expr } from '../../ir/expr.js'
-import { freeNames, visit } from '../../ir/walk.js'
 import { type LoopStore, type Reduction, rowExprs } from '../../schedule/normalise/normal.js'
 import { type Pass, type PassRow, type Step, statementsOf } from '../../schedule/normalise/passes.js'
+import { isKnown, varies } from './row_polynomial.js'
 
 export interface RowScale {
   /** The sums, of f32. */
@@ -20,6 +20,14 @@ export interface RowScale {
   readonly scale: Expr
   /** The store of an element without its row's scale. */
   readonly store: LoopStore
+  /** Set if elements are read as distances from the row's first element, and have parts that all rows share. */
+  readonly anchored?: {
+    readonly anchor: Expr
+    /** Parts that all rows share, each with its factor, a value of the row. */
+    readonly common: readonly { readonly factor: Expr; readonly value: Expr }[]
+    /** Tensors that these parts are read from. */
+    readonly tensors: readonly string[]
+  }
 }
 
 /** An expression as a product of the row's scale and the rest. */
@@ -49,25 +57,13 @@ export function rowScaleOf(before: readonly Step[], last: Pass): RowScale | unde
   if (scale === undefined || rest === undefined) return undefined
   const rows = [...new Map([...folding.rows, ...last.rows].map((row) => [row.name, row])).values()]
   const elements = [rest, ...sums.map(({ value }) => value), ...rows.flatMap(rowExprs)]
-  if (rows.some(({ kind }) => kind === 'scanned') || elements.some((expr) => isKnownOf(expr, known))) return undefined
+  if (rows.some(({ kind }) => kind === 'scanned') || elements.some((expr) => isKnown(expr, known))) return undefined
   return { sums, rows, after, scale, store: { ...store, value: rest } }
-}
-
-/** True if an expression reads one of the names. */
-const isKnownOf = (expr: Expr, names: ReadonlySet<string>): boolean => [...freeNames(expr)].some((name) => names.has(name))
-
-/** True if an expression has different values for the elements of a row. */
-function varies(expr: Expr, index: string): boolean {
-  let found = false
-  visit(expr, (node) => {
-    if (node.kind === 'element' || (node.kind === 'index' && node.name === index)) found = true
-  })
-  return found
 }
 
 /** @returns undefined if it is no product of a part that varies along the row and one that depends on the names */
 function splitOf(expr: Expr, known: ReadonlySet<string>, index: string): Split | undefined {
-  if (!isKnownOf(expr, known)) return { rest: expr }
+  if (!isKnown(expr, known)) return { rest: expr }
   if (!varies(expr, index)) return { scale: expr }
   if (expr.kind !== 'call') return undefined
   const [a, b] = expr.args.map((arg) => splitOf(arg, known, index))

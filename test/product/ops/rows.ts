@@ -66,6 +66,19 @@ export const centred = op('centred', {
     },
 })
 
+/** Elements scaled by their third moment, a sum that cancellation would make inaccurate if it were expanded. */
+export const skewed = op('skewed', {
+  ...ofMatrix,
+  body:
+    ({ x }, { n }) =>
+    (m) => {
+      const v = row(n, (c) => x(m, c))
+      const mean = sum(n, (c) => v(c)) / n
+      const third = sum(n, (c) => (v(c) - mean) ** 2 * (v(c) - mean)) / n
+      return { y: row(n, (c) => (v(c) - mean) * (third + 1)) }
+    },
+})
+
 /** Elements divided by the largest of their row, which is not a sum. */
 export const peaked = op('peaked', {
   ...ofMatrix,
@@ -130,6 +143,22 @@ export const rmsNorm = op('root_mean_square_norm', {
     (m) => {
       const scale = rsqrt(sum(n, (c) => x(m, c) ** 2) / n + eps)
       return { y: row(n, (c) => x(m, c) * scale * gamma(c)) }
+    },
+})
+
+/** A layer norm of a sum, whose parts have names. */
+export const summedNorm = op('summed_norm', {
+  ...ofMatrix,
+  inputs: { x: matrix, r: matrix, gamma: column, beta: column },
+  attrs: { eps: 1e-5 },
+  body:
+    ({ x, r, gamma, beta }, { n, eps }) =>
+    (m) => {
+      const v = row(n, (c) => x(m, c) + r(m, c))
+      const mean = sum(n, (c) => v(c)) / n
+      const variance = sum(n, (c) => (v(c) - mean) ** 2) / n
+      const z = row(n, (c) => (v(c) - mean) * rsqrt(variance + eps))
+      return { y: row(n, (c) => (z(c) * (1 + gamma(c)) - beta(c)) / 8) }
     },
 })
 
