@@ -509,6 +509,21 @@ int32_t heddle_launch_last_token__f32(const heddle_launch* launch, heddle_error*
 int32_t heddle_launch_layer_norm__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_layer_norm__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_layer_norm__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_layer_norm_matmul_bias__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_layer_norm_matmul_bias__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_layer_norm_matmul_bias__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_layer_norm_matmul_bias_gelu__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_layer_norm_matmul_bias_gelu__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_layer_norm_matmul_bias_gelu__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_layer_norm_matmul_bias_gelu_tanh__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_layer_norm_matmul_bias_gelu_tanh__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_layer_norm_matmul_bias_gelu_tanh__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_layer_norm_matmul_bias_relu__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_layer_norm_matmul_bias_relu__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_layer_norm_matmul_bias_relu__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_layer_norm_matmul_bias_silu__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_layer_norm_matmul_bias_silu__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_layer_norm_matmul_bias_silu__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_layer_norm_quantize__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_layer_norm_quantize__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_layer_norm_quantize__f32(const heddle_launch* launch, heddle_error* error);
@@ -1406,6 +1421,21 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"layer_norm__bf16", "931995a177c39225f90a7c351ec4e139ead2662b4dc2599669ac97e18dc48db9", 4, 2, 1, heddle_launch_layer_norm__bf16, "rrrw"},
       {"layer_norm__f16", "7078fd42de8d1099d8e29819ff1ef9ef0ef92e5c4eebeb0e9911c790ba7fbfb6", 4, 2, 1, heddle_launch_layer_norm__f16, "rrrw"},
       {"layer_norm__f32", "4331daad37e0e31eb88ba819bec8b9cd56df8863bf7a320dc18bc86cc4f12814", 4, 2, 1, heddle_launch_layer_norm__f32, "rrrw"},
+      {"layer_norm_matmul_bias__bf16", "7d1ad504482c66edafab1c463aa27cedb985cf45cfe58b2cb9eb6febae0ba7e1", 6, 3, 1, heddle_launch_layer_norm_matmul_bias__bf16, "rrrrrw"},
+      {"layer_norm_matmul_bias__f16", "95d3da2a53512d2603d1e0ad1ec2c5de0945f096399a093b9aed509922a367a5", 6, 3, 1, heddle_launch_layer_norm_matmul_bias__f16, "rrrrrw"},
+      {"layer_norm_matmul_bias__f32", "5331f1e54930b4e5a1dad5a4dac8fa8ee05370c349a6fd33770a3e724361464c", 6, 3, 1, heddle_launch_layer_norm_matmul_bias__f32, "rrrrrw"},
+      {"layer_norm_matmul_bias_gelu__bf16", "04f17c7bb8dd4f0ac43f71424437b2d89977d40b1f81e30c734d4e045347402a", 6, 3, 1, heddle_launch_layer_norm_matmul_bias_gelu__bf16, "rrrrrw"},
+      {"layer_norm_matmul_bias_gelu__f16", "c61be874e92a22f62227c8c2658bdbc1ab24c739e8c55a750547715ebba7a03c", 6, 3, 1, heddle_launch_layer_norm_matmul_bias_gelu__f16, "rrrrrw"},
+      {"layer_norm_matmul_bias_gelu__f32", "2ac92217f03ab82248a94500b051693851232eeb7da5286e4ef2466030fb0500", 6, 3, 1, heddle_launch_layer_norm_matmul_bias_gelu__f32, "rrrrrw"},
+      {"layer_norm_matmul_bias_gelu_tanh__bf16", "576b6246be94b083d4a0477826a1a9ae409f46a9915c71747c42f216d4d0a949", 6, 3, 1, heddle_launch_layer_norm_matmul_bias_gelu_tanh__bf16, "rrrrrw"},
+      {"layer_norm_matmul_bias_gelu_tanh__f16", "746dd1b36b650a9911d6dccbfbdfb346fbb1c08c9825516f84183d9296ab345a", 6, 3, 1, heddle_launch_layer_norm_matmul_bias_gelu_tanh__f16, "rrrrrw"},
+      {"layer_norm_matmul_bias_gelu_tanh__f32", "91495bc096d127ed988664ec263960356520766203705d59dddbde92489631bb", 6, 3, 1, heddle_launch_layer_norm_matmul_bias_gelu_tanh__f32, "rrrrrw"},
+      {"layer_norm_matmul_bias_relu__bf16", "9afbb54ed72d272f2d6f9c382e54ddebb2bca8354edbfc542b87707180aa1ff7", 6, 3, 1, heddle_launch_layer_norm_matmul_bias_relu__bf16, "rrrrrw"},
+      {"layer_norm_matmul_bias_relu__f16", "993adf7b1ae0ebbae92070ea2b2fb803478ac13d6bccd842655fe8faec4b749f", 6, 3, 1, heddle_launch_layer_norm_matmul_bias_relu__f16, "rrrrrw"},
+      {"layer_norm_matmul_bias_relu__f32", "d25e336bf2bf7a2c68e39e934fb3258f35a0353d11f8e11780aef72f20554706", 6, 3, 1, heddle_launch_layer_norm_matmul_bias_relu__f32, "rrrrrw"},
+      {"layer_norm_matmul_bias_silu__bf16", "66238a22847127cc4338e271023f795f03cd29d62fa85788840fef944eee450e", 6, 3, 1, heddle_launch_layer_norm_matmul_bias_silu__bf16, "rrrrrw"},
+      {"layer_norm_matmul_bias_silu__f16", "ea1f372bbfdeba28e4814bc1cc6c3826bf31dfc7ad90418267222048cc81591f", 6, 3, 1, heddle_launch_layer_norm_matmul_bias_silu__f16, "rrrrrw"},
+      {"layer_norm_matmul_bias_silu__f32", "9d646852a0e7e9584f21b39bf04a7726931df11548021e65de6219ef7f978dce", 6, 3, 1, heddle_launch_layer_norm_matmul_bias_silu__f32, "rrrrrw"},
       {"layer_norm_quantize__bf16", "6541f2be4c632eb79670397a8f64d475e27471321244e2b057b53f0b18c9353a", 5, 2, 2, heddle_launch_layer_norm_quantize__bf16, "rrrww"},
       {"layer_norm_quantize__f16", "3a028d71f5ebb95b480e589a83a04edc14b6bdad5c2c87ed499d5ea9c4558afa", 5, 2, 2, heddle_launch_layer_norm_quantize__f16, "rrrww"},
       {"layer_norm_quantize__f32", "4a9661c6b87296d94f141ff55a0d9225a7bc3dd9eadc13b424f1cfe4e968f1d5", 5, 2, 2, heddle_launch_layer_norm_quantize__f32, "rrrww"},

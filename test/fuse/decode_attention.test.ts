@@ -126,6 +126,15 @@ describe('plans of a decoder layer', () => {
     },
   )
 
+  it.each(layers.filter(({ name }) => name.includes('pre')).map((layer) => [layer.name, layer] as const))(
+    'norms-in-matmuls makes 8 kernels of %s, which equal the unfused graph',
+    (_, layer) => {
+      const { graph: made, all } = planned('norms-in-matmuls', layer)
+      expect(made.nodes.filter(({ kind }) => kind !== 'view').map(({ kind }) => kind)).toEqual(new Array(8).fill('op'))
+      expectEqual(layer, made, all)
+    },
+  )
+
   it.each(layers.map((layer) => [layer.name, layer] as const))(
     'ft-v2.1 makes 6 matmuls and the kernels between them of %s',
     (name, layer) => {
