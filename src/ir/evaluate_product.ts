@@ -2,7 +2,7 @@
  * Reference evaluator of a matmul kernel, by its definition and in double precision: the prologues, the sums, and then the epilogue.
  */
 import { emptyEnv, evaluateExpr, evaluateKernel, forEachPoint, type HostTensor, position } from './evaluate.js'
-import type { DTypeRef, TensorParam } from './kernel.js'
+import type { DTypeRef, Kernel, TensorParam } from './kernel.js'
 import { factorParam, type MatmulFactor, type MatmulKernel, type ReducedRows } from './product.js'
 
 type Numbers = Readonly<Record<string, number>>
@@ -20,6 +20,7 @@ interface Strided {
 /**
  * The same kernel with its computed factors as inputs, and their values rounded to the type in which the factor is multiplied.
  * A device is compared with this, since its factors are 16 bits wide whether they are stored or not.
+ * @param evaluated results of a factor's body; in double precision by default
  */
 export function withFactors(
   kernel: MatmulKernel,
@@ -27,12 +28,13 @@ export function withFactors(
   dims: Numbers,
   attrs: Numbers,
   round: (dtype: DTypeRef, values: ArrayLike<number>) => ArrayLike<number>,
+  evaluated: (prologue: Kernel) => Tensors = (prologue) => evaluateKernel(prologue, inputs, dims, attrs),
 ): { readonly kernel: MatmulKernel; readonly inputs: Tensors } {
   const made: Record<string, HostTensor> = {}
   const stored: TensorParam[] = []
   const asStored = (factor: MatmulFactor): MatmulFactor => {
     const { tensor, prologue } = factor
-    const computed = prologue === undefined ? undefined : evaluateKernel(prologue, inputs, dims, attrs)[tensor]
+    const computed = prologue === undefined ? undefined : evaluated(prologue)[tensor]
     if (computed === undefined) return factor
     const param = factorParam(kernel, factor)
     made[tensor] = { data: round(param.dtype, computed.data), shape: computed.shape }

@@ -10,6 +10,7 @@ import { evaluateMatmul, type StraySum, withFactors } from '../ir/evaluate_produ
 import { evaluateAttention, evaluateTemplate } from '../ir/evaluate_template.js'
 import { resolveDType } from '../ir/instance.js'
 import type { Precision } from '../ir/javascript.js'
+import type { DTypeRef, Kernel } from '../ir/kernel.js'
 import type { MatmulKernel } from '../ir/product.js'
 import { type AttentionKernel, type DecodeAttentionKernel, isTemplate, multipliedTensor } from '../ir/template.js'
 import { runOp } from '../lang/run.js'
@@ -63,10 +64,12 @@ function evaluateProducts(
   inputs: Tensors,
   dims: Readonly<Record<string, number>>,
   attrs: Readonly<Record<string, number>>,
-  stray?: StraySum,
+  strays?: { readonly sum: StraySum; readonly value: (value: number) => number },
 ): Tensors {
-  const made = withFactors(kernel, inputs, dims, attrs, (dtype, values) => roundTo(resolveDType(dtype, types), values))
-  return evaluateMatmul(made.kernel, made.inputs, dims, attrs, stray)
+  const round = (dtype: DTypeRef, values: ArrayLike<number>) => roundTo(resolveDType(dtype, types), values)
+  const evaluated = strays && ((prologue: Kernel) => evaluateKernel(prologue, inputs, dims, attrs, 'strayed', strays.value))
+  const made = withFactors(kernel, inputs, dims, attrs, round, evaluated)
+  return evaluateMatmul(made.kernel, made.inputs, dims, attrs, strays?.sum)
 }
 
 /**
@@ -101,7 +104,8 @@ const lastPlace = 2 * unitRoundoff.f32
 
 /**
  * Possible error of a naive kernel, by output and element: the largest error of several runs with perturbed roundings, of float32 arithmetic and of
- * rows of attention that are computed and then multiplied in storage precision.
+ * rows of attention and of matmuls that are computed and then multiplied in storage precision: one near the middle of two of its numbers may be
+ * either.
  * If terms are large and cancel, such as a mask of -10000 in a fully masked row, few roundings decide, and a single run may meet no unfavourable
  * one. Undefined if the IR is not available or disagrees.
  */
@@ -117,8 +121,9 @@ export function strayedError(
   if (isTemplate(kernel) && kernel.kind === 'matmul') {
     // Roundings of k partial sums, none larger than the sum of all magnitudes, add up like the steps of a random walk.
     const reach = lastPlace * Math.sqrt(dims[kernel.k] ?? 1)
-    const stray: StraySum = (sum, magnitude) => sum + reach * magnitude * uniform(next, -1, 1)
-    const runs = Array.from({ length: strayedRuns }, () => evaluateProducts(kernel, entry, inputs, dims, attrs, stray))
+    const sum: StraySum = (total, magnitude) => total + reach * magnitude * uniform(next, -1, 1)
+    const strays = { sum, value: (value: number) => (Math.fround(value) === value ? value : strayed(value, next)) }
+    const runs = Array.from({ length: strayedRuns }, () => evaluateProducts(kernel, entry, inputs, dims, attrs, strays))
     return largestError(runs, wanted)
   }
   const run = (precision: Precision, stray?: (value: number) => number): Tensors =>
@@ -127,11 +132,13 @@ export function strayedError(
       : evaluateKernel(kernel, inputs, dims, attrs, precision, stray)
   if (!isTemplate(kernel) && !agree(run('double'), wanted)) return undefined
   // Scores are scaled before their maximum is subtracted, so that exponents are of 2: values that float32 holds exactly are rounded as well.
-  const stray = (value: number): number =>
-    !isTemplate(kernel) && Math.fround(value) === value ? value : Math.fround(value * (1 + lastPlace * uniform(next, -1, 1)))
+  const stray = (value: number): number => (!isTemplate(kernel) && Math.fround(value) === value ? value : strayed(value, next))
   const runs = [run('single'), ...Array.from({ length: strayedRuns }, () => run('strayed', stray))]
   return largestError(isTemplate(kernel) ? [...runs, ...roundedRuns(kernel, entry, inputs, dims, attrs, next)] : runs, wanted)
 }
+
+/** A value that is rounded to float32 one place off at most. */
+const strayed = (value: number, next: Random): number => Math.fround(value * (1 + lastPlace * uniform(next, -1, 1)))
 
 /** Results of attention whose computed rows are rounded to storage, each time in another way, by up to twice their bound; none if no row is computed. */
 function roundedRuns(

@@ -4,9 +4,13 @@ import { describe, expect, it } from 'vitest'
 import { generate } from '../../src/emit/generate.js'
 import { type KernelEntry, manifestSchema } from '../../src/emit/manifest/manifest.js'
 import { i32 } from '../../src/ir/build.js'
+import { evaluateKernel } from '../../src/ir/evaluate.js'
+import { withFactors } from '../../src/ir/evaluate_product.js'
 import { evaluateTemplate } from '../../src/ir/evaluate_template.js'
 import type { Expr } from '../../src/ir/expr.js'
 import type { ValueId } from '../../src/ir/graph.js'
+import { resolveDType } from '../../src/ir/instance.js'
+import type { DTypeRef } from '../../src/ir/kernel.js'
 import type { AttentionKernel } from '../../src/ir/template.js'
 import { roundTo } from '../../src/runtime/numbers.js'
 import { storedError } from '../../src/verify/check/stored.js'
@@ -17,7 +21,7 @@ import { ruleOf } from '../../src/verify/rules.js'
 import { tolerance, withNaiveError } from '../../src/verify/tolerance.js'
 import { attend } from '../emit/attention_reference.js'
 import { add, attentionKernel, b, c, h, i, input, j, load, mul } from '../emit/attention_subject.js'
-import { products } from '../product/graphs.js'
+import { computed, products } from '../product/graphs.js'
 import { planned, productOf, readOps } from '../product/host.js'
 
 describe('a matmul', () => {
@@ -60,6 +64,76 @@ describe('a matmul', () => {
     expect(compare(off, exact, bound).passed).toBe(false)
     expect(passes(off)).toBe(true)
     expect(passes(exact.map((value) => value + 40 * rounding))).toBe(false)
+  })
+})
+
+describe('a matmul of norms that are rounded to f16', () => {
+  const given = computed.find(({ name }) => name === 'layer_norm_in_front') ?? expect.fail('no such product')
+  const kernel = productOf(planned(given, readOps()))
+  const { kernels } = manifestSchema.parse(
+    JSON.parse(generate([], {}, [{ ...kernel, types: { T: ['f16'] } }]).get('manifest.json') ?? ''),
+  )
+  const [entry = expect.fail('no kernel')] = kernels
+  const k = 1023
+  const dims = { [kernel.m]: 1, [kernel.n]: 3, [kernel.k]: k }
+  const attrs = Object.fromEntries(kernel.attrs.map(({ name }) => [name, 1e-12]))
+  const bound = tolerance({ dtype: 'f16', class: 'matmul', length: k })
+  const round = (dtype: DTypeRef, values: ArrayLike<number>) => roundTo(resolveDType(dtype, entry.types), values)
+
+  /** Few numbers, so often each that one norm is 10^-7 from the middle between two numbers of f16, and many are rounded as it is. */
+  const counts: readonly (readonly [number, number])[] = [
+    [1, 252],
+    [2, 268],
+    [-2, 270],
+    [-1, 233],
+  ]
+  const row = counts.flatMap(([value, count]) => Array.from({ length: count }, () => value))
+  /** Of the norms, 40 of that number are added up. */
+  const drawn: Readonly<Record<string, (at: number) => number>> = {
+    [kernel.tensors[0]?.name ?? '']: (at) => row[at] ?? 0,
+    gamma: () => -1,
+    beta: () => 1,
+    b: (at) => (row[at % k] === -2 && at % 6 === 0 ? 1 : 0),
+  }
+  const inputs = Object.fromEntries(
+    kernel.tensors.flatMap(({ name, access, dims: axes }) => {
+      if (access !== 'in') return []
+      const shape = axes.map((axis) => dims[axis] ?? 1)
+      const length = shape.reduce((size, extent) => size * extent, 1)
+      return [[name, { data: Float64Array.from({ length }, (_, at) => drawn[name]?.(at) ?? 0), shape }]]
+    }),
+  )
+  const wanted = resultOf(1)
+  const [output = expect.fail('no output')] = Object.keys(wanted)
+  const exact = Array.from(wanted[output]?.data ?? [])
+  const test = { name: 'norms', entry, dims, attrs, draw: 'integer' as const, shift: 0 }
+  const errors = strayedError({ ops: {}, kernels: new Map([[entry.op, kernel]]) }, test, inputs, wanted)?.[output]
+
+  /** Results of norms that are so many times as large before they are rounded. */
+  function resultOf(scale: number): Tensors {
+    const made = withFactors(kernel, inputs, dims, attrs, round, (prologue) =>
+      Object.fromEntries(
+        Object.entries(evaluateKernel(prologue, inputs, dims, attrs)).map(([name, { data, shape }]) => [
+          name,
+          { data: Array.from(data, (value) => value * scale), shape },
+        ]),
+      ),
+    )
+    return evaluateTemplate(made.kernel, made.inputs, dims, attrs)
+  }
+  const passes = (scale: number, naive: boolean): boolean => {
+    const found = roundTo('f16', resultOf(scale)[output]?.data ?? [])
+    return compare(found, exact, (i) => withNaiveError(bound, naive ? (errors?.[i] ?? 0) : 0)).passed
+  }
+
+  it('may be that of norms which are rounded to the other neighbour', () => {
+    const off = 1 - 2 ** -23
+    expect(passes(off, false)).toBe(false)
+    expect(passes(off, true)).toBe(true)
+  })
+
+  it('may not be that of norms which are four places too large', () => {
+    expect(passes(1 + 2 ** -8, true)).toBe(false)
   })
 })
 
