@@ -122,6 +122,7 @@ export default defineConfig([
       index: 'src/index.ts',
       job: 'src/cli/job.ts',
       lint: 'src/editor/lint.ts',
+      pack_shipped: 'src/frontend/pack_shipped.ts',
       register: 'src/frontend/register.ts',
       typescript_hooks: 'src/frontend/typescript_hooks.ts',
       runtime: 'src/runtime/api/index.ts',

@@ -19,9 +19,9 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
-import { deserialize, serialize } from 'node:v8'
 import { cacheFolder } from './cache_folder.js'
 import { compilerDigest } from './compiler_digest.js'
+import { sealed, unsealed } from './sealed.js'
 
 export interface Memo {
   /**
@@ -51,10 +51,10 @@ const most = 256 * 2 ** 20
 /** Milliseconds between two scans of all entries, of which there are thousands. */
 const seldom = 3_600_000
 
-/** Bytes of a SHA-256. */
-const digestBytes = 32
+const sha256 = (content: string): Buffer => createHash('sha256').update(content).digest()
 
-const sha256 = (content: string | Uint8Array): Buffer => createHash('sha256').update(content).digest()
+/** True if no stored result may be used. */
+export const isOff = (): boolean => process.env.HEDDLE_KEPT === 'off'
 
 interface Limits {
   readonly limit?: number
@@ -76,7 +76,7 @@ export const openMemo = (root: string, limits: Limits = {}): Memo =>
 
 /** Cache in a folder, for results that do not belong to one project. */
 export function memoIn(folder: string, { limit = most, every = seldom, project }: Limits = {}): Memo {
-  if (process.env.HEDDLE_KEPT === 'off') return noMemo
+  if (isOff()) return noMemo
   let swept = false
   const fileOf = (kind: string, parts: readonly string[]): string =>
     join(folder, sha256(JSON.stringify([compilerDigest(), process.version, kind, ...parts])).toString('base64url'))
@@ -104,19 +104,14 @@ export function memoIn(folder: string, { limit = most, every = seldom, project }
   }
 }
 
-/** Digest of an entry's name and payload. */
-const sealOf = (file: string, payload: Uint8Array): Buffer => createHash('sha256').update(basename(file)).update(payload).digest()
-
 /** Value of an entry; undefined if it is missing or damaged. */
 function read(file: string): { readonly value: unknown } | undefined {
   try {
-    const content = readFileSync(file)
-    const payload = content.subarray(digestBytes)
-    if (!sealOf(file, payload).equals(content.subarray(0, digestBytes))) return undefined
-    const value: unknown = deserialize(payload)
+    const found = unsealed(basename(file), readFileSync(file))
+    if (found === undefined) return undefined
     const now = new Date()
     utimesSync(file, now, now)
-    return { value }
+    return found
   } catch {
     return undefined
   }
@@ -126,9 +121,9 @@ function read(file: string): { readonly value: unknown } | undefined {
 function write(folder: string, file: string, value: unknown): void {
   const temporary = `${file}.${process.pid}.tmp`
   try {
-    const payload = serialize(value)
+    const content = sealed(basename(file), value)
     mkdirSync(folder, { recursive: true })
-    writeFileSync(temporary, Buffer.concat([sealOf(file, payload), payload]))
+    writeFileSync(temporary, content)
     renameSync(temporary, file)
   } catch {
     removeIfThere(temporary)

@@ -104,6 +104,7 @@ export const byTurns: readonly (readonly string[])[] = [
     'test/native/grouped.simt.test.ts',
     'test/frontend/recurrences/rows.test.ts',
     'test/models/plans.simt.test.ts',
+    'test/frontend/static/package_sources.test.ts',
     'test/frontend/programs.test.ts',
     'test/frontend/diagnostics/size.test.ts',
     'test/cli/bench_history.test.ts',

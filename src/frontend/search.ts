@@ -3,7 +3,7 @@
  * project may use shipped ops; a shipped plan is available under its name unless the project has one for the same graph. Names of the
  * project win, and the names that they hide are reported.
  */
-import { existsSync, readdirSync, readFileSync, realpathSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { HeddleError, together, usageError } from '../errors.js'
@@ -16,9 +16,9 @@ import type { GraphDecl } from '../lang/graph.js'
 import type { PlanDecl } from '../lang/plan.js'
 import type { ProgramDecl } from '../lang/program/program.js'
 import { openMemo } from '../memo.js'
-import { slashed } from '../path_names.js'
 import type { Declared } from './cache/declared.js'
 import { knownSpecs, type Settings, settingsOf } from './cache/known.js'
+import { isPackage, knownShipped, textsBelow } from './cache/shipped.js'
 import type { SpecProject } from './project/project.js'
 import type { Shipped } from './read/read.js'
 import { type Declarations, readDeclarations } from './run/declarations.js'
@@ -82,8 +82,9 @@ async function readOwn(root: string, specs: string, shipped: boolean): Promise<O
   const library = packageOf(project)
   const settings = settingsOf(project.root, configsOf(project), library)
   // A project without specs has the shipped ones, if these are requested.
-  const isEmpty = shipped && shippedFolder(library, root) !== undefined && !existsSync(resolve(root, specs))
-  const read = isEmpty ? readProjectOrThrow(project, [], nothing) : readProjectOrThrow(project, [specs])
+  const folder = shipped && !existsSync(resolve(root, specs)) ? shippedFolder(library, root) : undefined
+  const readAlone = (): Declared => readProjectOrThrow(project, [], nothing)
+  const read = folder === undefined ? readProjectOrThrow(project, [specs]) : (standardAlone(folder) ?? readAlone())
   return { read, settings, project: async () => project }
 }
 
@@ -111,6 +112,12 @@ function withPlanned({ graphs, plans }: Declarations, module: ShippedModule): De
 
 /** A module that declares nothing: reading it yields the standard library alone. */
 const nothing = { 'specs/nothing.ts': 'export {}\n' }
+
+/** The same without reading it; undefined if it is not known. */
+function standardAlone(folder: string): Declared | undefined {
+  const packed = knownShipped(folder)
+  return packed === undefined ? undefined : { kernels: [], standard: packed.standard.map(({ kernel }) => kernel), layouts: [] }
+}
 
 interface ShippedModule {
   readonly ops: Readonly<Record<string, unknown>>
@@ -180,7 +187,7 @@ async function libraryOf(root: string, specs: string): Promise<string | undefine
 
 /** The package's folder; undefined if the project is the package. */
 const shippedFolder = (library: string | undefined, root: string): string | undefined =>
-  library === undefined || realpathSync(library) === realpathSync(resolve(root)) ? undefined : library
+  library === undefined || isPackage(resolve(root), library) ? undefined : library
 
 interface SearchPlace {
   readonly root: string
@@ -238,8 +245,10 @@ async function withShipped(
 const isBare = ({ graphs, plans, programs, applied }: Declarations): boolean =>
   [...Object.values(graphs), ...plans, ...programs, ...applied].length === 0
 
-/** Shipped ops and layouts, cached by a project's settings and the package's specs. */
+/** The named shipped ops, and all shipped layouts. If they are not known, they are read and cached by a project's settings and the package's specs. */
 async function shippedSpecs({ root, folder, own }: SearchPlace, names: ReadonlySet<string>): Promise<Shipped> {
+  const packed = knownShipped(folder)
+  if (packed !== undefined) return { kernels: packed.kernels.filter(({ name }) => names.has(name)), layouts: packed.layouts }
   const follows = [structuralHash(own.settings), structuralHash(textsBelow(join(folder, 'specs'))), ...[...names].sort()]
   const slot = openMemo(root).slot<Shipped>('shipped', follows)
   const known = slot.read()
@@ -249,13 +258,6 @@ async function shippedSpecs({ root, folder, own }: SearchPlace, names: ReadonlyS
   slot.write(read)
   return read
 }
-
-/** Every file below a folder with its text. */
-const textsBelow = (folder: string): readonly (readonly [string, string])[] =>
-  readdirSync(folder, { recursive: true, encoding: 'utf8' })
-    .filter((name) => name.endsWith('.ts'))
-    .sort()
-    .map((name) => [slashed(name), readFileSync(join(folder, name), 'utf8')])
 
 /** True if the project has another graph under the name of a shipped one: the groups of shipped plans do not apply to it. */
 const isOther = (declared: Declarations, module: ShippedModule, graph: string): boolean =>

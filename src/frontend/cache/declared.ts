@@ -30,19 +30,36 @@ export interface StandardRead {
   readonly kernel: Kernel
 }
 
+/** The declarations that ship, as plain data: those of the package's spec modules, and those of its standard library. */
+export interface ShippedSpecs {
+  readonly kernels: readonly Kernel[]
+  readonly layouts: readonly Layout[]
+  readonly standard: readonly StandardRead[]
+}
+
+/** The same of the package's modules, each list sorted by name. */
+export const shippedOf = (files: ReadonlyMap<string, FileRead>, standard: readonly StandardRead[]): ShippedSpecs => ({
+  kernels: [...files.values()].flatMap(({ kernels }) => kernels).sort(byName),
+  layouts: layoutsOf(files),
+  standard,
+})
+
 /** Combined declarations of modules. */
 export function assemble(files: ReadonlyMap<string, FileRead>, standard: readonly StandardRead[]): Declared {
   const reads = [...files.values()]
   const reexported = new Set(reads.flatMap((read) => read.reexported))
   const isOwn = ({ constant }: StandardRead): boolean => constant !== undefined && reexported.has(constant)
   const kernels = [...standard.filter(isOwn).map(({ kernel }) => kernel), ...reads.flatMap((read) => read.kernels)]
-  const layouts = new Map(reads.flatMap((read) => [...read.layouts]))
   return {
     kernels: kernels.sort(byName),
     standard: standard.filter((each) => !isOwn(each)).map(({ kernel }) => kernel),
-    layouts: [...layouts.values()].sort(byName),
+    layouts: layoutsOf(files),
   }
 }
+
+/** Distinct layouts of modules. */
+const layoutsOf = (files: ReadonlyMap<string, FileRead>): Layout[] =>
+  [...new Map([...files.values()].flatMap(({ layouts }) => [...layouts])).values()].sort(byName)
 
 /** Ops with the given names, and all layouts. */
 export const partOf = ({ kernels, layouts }: Declared, only: ReadonlySet<string>): Declared => ({
@@ -51,4 +68,4 @@ export const partOf = ({ kernels, layouts }: Declared, only: ReadonlySet<string>
   layouts,
 })
 
-const byName = (a: { readonly name: string }, b: { readonly name: string }): number => (a.name < b.name ? -1 : 1)
+export const byName = (a: { readonly name: string }, b: { readonly name: string }): number => (a.name < b.name ? -1 : 1)

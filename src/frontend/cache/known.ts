@@ -87,7 +87,7 @@ function installedIn(root: string): string {
 let version: string | undefined
 
 /** Version of TypeScript: digests of the package files of ts-morph and of its copy of TypeScript. */
-function typescriptVersion(): string {
+export function typescriptVersion(): string {
   if (version !== undefined) return version
   const morph = createRequire(import.meta.url).resolve('ts-morph')
   const common = createRequire(morph).resolve('@ts-morph/common')
@@ -148,12 +148,17 @@ export interface KnownSpecs extends Declared {
 
 /** The cached specs of a folder; undefined if anything has changed since, or nothing is cached. */
 export function knownSpecs(root: string, specs: string): KnownSpecs | undefined {
+  const trace = unchangedTrace(root, specs)
+  return trace === undefined ? undefined : { ...wholeOf(trace), settings: trace.settings }
+}
+
+/** The trace of the last read of a folder of specs; undefined if anything has changed since, or nothing is cached. */
+export function unchangedTrace(root: string, specs: string): Trace | undefined {
   const base = resolve(root)
   const paths = filesBelow(resolve(base, specs))
   if (paths === undefined || paths.length === 0) return undefined
   const trace = knownTrace(base, [specs], configOf(base), paths)
-  if (trace === undefined || changedModules(trace).size > 0) return undefined
-  return { ...wholeOf(trace), settings: trace.settings }
+  return trace === undefined || changedModules(trace).size > 0 ? undefined : trace
 }
 
 /**

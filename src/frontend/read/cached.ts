@@ -19,47 +19,46 @@ import {
   settingsOf,
   slotOf,
   type Trace,
-  wholeOf,
 } from '../cache/known.js'
 import { skeletonAt, skeletonOf } from '../cache/skeleton.js'
 import { codes, type Diagnostic } from '../diagnostics/reject.js'
 import { configsOf, packageOf, type SpecProject, specFiles, specPaths } from '../project/project.js'
-import { readFiles } from './read_files.js'
-
-type ReadSpecs = Declared & { readonly diagnostics: readonly Diagnostic[] }
+import { type ReadFiles, readFiles } from './read_files.js'
 
 /** The specs of a project. @param only as in `ReadOptions`; a cached read of all specs serves it as well */
-export function readCached(opened: SpecProject, specs: readonly string[], only?: ReadonlySet<string>): ReadSpecs {
+export function readCached(
+  opened: SpecProject,
+  specs: readonly string[],
+  only?: ReadonlySet<string>,
+): Declared & { readonly diagnostics: readonly Diagnostic[] } {
+  const { files, standard, diagnostics } = readModules(opened, specs, only)
+  const read = assemble(files, standard)
+  return { ...(only === undefined ? read : partOf(read, only)), diagnostics }
+}
+
+/** The same by module. With `only`, modules have at least the requested ops. */
+export function readModules(opened: SpecProject, specs: readonly string[], only?: ReadonlySet<string>): ReadFiles {
   const { root, config } = opened
   const paths = specPaths(opened, specs)
   const slot = slotOf(root, specs, config)
   const known = paths.length === 0 ? undefined : knownTrace(root, specs, config, paths)
   const changed = known === undefined ? undefined : changedModules(known, (path) => isContained(opened, known, path))
-  if (known !== undefined && changed?.size === 0) return whole(known, only)
+  if (known !== undefined && changed?.size === 0) return whole(known)
   const isPart = known?.separable === true && [...(changed ?? [])].every((path) => known.modules.has(path))
   const updated = known !== undefined && changed !== undefined && isPart ? readChanged(opened, known, changed) : undefined
   if (updated !== undefined && !('diagnostics' in updated)) {
     slot.write(updated)
-    return whole(updated, only)
+    return whole(updated)
   }
   // Errors of other ops do not matter.
-  if (only !== undefined) return readAll(opened, specs, only)
-  if (updated !== undefined) return { kernels: [], standard: [], layouts: [], diagnostics: updated.diagnostics }
-  const sources = specFiles(opened, specs, {})
-  const { files, standard, diagnostics } = readFiles(opened, sources)
-  if (diagnostics.length === 0) slot.write(traced(opened, files, standard))
-  return { ...assemble(files, standard), diagnostics }
+  if (only !== undefined) return readFiles(opened, specFiles(opened, specs, {}), { only })
+  if (updated !== undefined) return { files: new Map(), standard: [], diagnostics: updated.diagnostics }
+  const read = readFiles(opened, specFiles(opened, specs, {}))
+  if (read.diagnostics.length === 0) slot.write(traced(opened, read.files, read.standard))
+  return read
 }
 
-const whole = (trace: Trace, only: ReadonlySet<string> | undefined): ReadSpecs => ({
-  ...(only === undefined ? wholeOf(trace) : partOf(wholeOf(trace), only)),
-  diagnostics: [],
-})
-
-function readAll(opened: SpecProject, specs: readonly string[], only: ReadonlySet<string>): ReadSpecs {
-  const { files, standard, diagnostics } = readFiles(opened, specFiles(opened, specs, {}), { only })
-  return { ...assemble(files, standard), diagnostics }
-}
+const whole = ({ modules, standard }: Trace): ReadFiles => ({ files: readsOf(modules), standard, diagnostics: [] })
 
 /** True if a changed module is unchanged for its importers, and no cached read of another module refers to a location in it. */
 function isContained(opened: SpecProject, { modules }: Trace, path: string): boolean {

@@ -8,7 +8,7 @@ import { rejectedSpecs } from '../../errors.js'
 import type { Kernel, SourceSpan } from '../../ir/kernel.js'
 import type { Layout } from '../../ir/layout.js'
 import { nameIn, slashed } from '../../path_names.js'
-import { assemble, type Declared } from '../cache/declared.js'
+import { assemble, byName, type Declared } from '../cache/declared.js'
 import { refusalsOf } from '../diagnostics/refusals.js'
 import { type Diagnostic, printDiagnostic } from '../diagnostics/reject.js'
 import { lowerLayout } from '../lower/layouts.js'
@@ -56,11 +56,11 @@ export function readFileAlone(project: SpecProject, path: string): readonly Diag
   return file === undefined ? [] : readFiles(project, [file], { alone: true }).diagnostics
 }
 
-/** Requested declarations of the shipped spec modules. */
+/** Requested declarations of the shipped spec modules, sorted by name. */
 export type Shipped = Pick<Specs, 'kernels' | 'layouts'>
 
 /**
- * The named shipped ops, and every shipped layout. Shipped modules are free of errors. Their kernels keep their locations in the package, so that the
+ * The named shipped ops, and every shipped layout, where they are not known (cache/shipped.ts). Shipped modules are free of errors. Their kernels keep their locations in the package, so that the
  * source generated from them equals the shipped source.
  * @param folder of the package
  */
@@ -91,7 +91,7 @@ export function readShipped(opened: SpecProject, folder: string, names: Readonly
       })
     }
   }
-  return { kernels, layouts: [...layouts.values()] }
+  return { kernels: kernels.sort(byName), layouts: [...layouts.values()].sort(byName) }
 }
 
 /** Reads spec modules. @throws usage `frontend.no_specs`, `frontend.tsconfig` or `frontend.heddle` if there is nothing to read. */

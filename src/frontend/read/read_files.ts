@@ -6,12 +6,13 @@ import { type CallExpression, Node, type SourceFile, SyntaxKind } from 'ts-morph
 import type { SourceSpan } from '../../ir/kernel.js'
 import type { Layout } from '../../ir/layout.js'
 import type { FileRead, StandardRead } from '../cache/declared.js'
+import { isPackage, knownShipped } from '../cache/shipped.js'
 import { checkNesting } from '../diagnostics/nesting.js'
 import { refusalsOf } from '../diagnostics/refusals.js'
 import { type Diagnostic, printDiagnostic, reject, toDiagnostic } from '../diagnostics/reject.js'
 import { lowerLayout } from '../lower/layouts.js'
 import { lowerOp } from '../lower/ops.js'
-import { failureHint, findDeclarators, guarded, type SpecProject, standardFiles } from '../project/project.js'
+import { failureHint, findDeclarators, guarded, packageOf, type SpecProject, standardFiles } from '../project/project.js'
 import { type Rejected, syntaxErrors, typeErrors } from '../project/type_errors.js'
 import type { SignatureContext } from '../signature/signature.js'
 import type { Declarators } from '../static/literals.js'
@@ -39,8 +40,8 @@ interface KnownReads {
   readonly standard: readonly StandardRead[]
 }
 
-interface ReadFiles {
-  /** The modules that were read now, by path relative to the root. */
+export interface ReadFiles {
+  /** The modules that were read, by path: the absolute one of a cached read, else relative to the root. */
   readonly files: ReadonlyMap<string, FileRead>
   readonly standard: readonly StandardRead[]
   readonly diagnostics: readonly Diagnostic[]
@@ -136,6 +137,12 @@ function attempt({ project, rejected }: Reading, node: Node, action: () => void)
   for (const refusal of refusals) rejected.push({ declaration: node, diagnostic: toDiagnostic(refusal, project.fileName) })
 }
 
+/** The standard library as it ships; undefined if it has to be read, as in the package itself. */
+function knownLibrary(opened: SpecProject): readonly StandardRead[] | undefined {
+  const folder = packageOf(opened)
+  return folder === undefined || isPackage(opened.root, folder) ? undefined : knownShipped(folder)?.standard
+}
+
 /** Reads the modules of the standard library. */
 const readLibrary = (reading: Reading): readonly StandardRead[] =>
   [...reading.library].flatMap((file) =>
@@ -225,7 +232,7 @@ export function readFiles(
   }
   const isWanted = (declaration: Declaration): boolean =>
     only === undefined || (declaration.kind === 'op' && only.has(nameOf(declaration)))
-  const standard = known === undefined ? readLibrary(reading) : known.standard
+  const standard = known?.standard ?? (library.size > 0 ? (knownLibrary(project) ?? readLibrary(reading)) : [])
   const made = findMade(reading, sources)
   const seen = new Set<SourceFile>()
   for (const file of sources) {
