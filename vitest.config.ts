@@ -73,9 +73,18 @@ export default defineConfig({
       },
       {
         extends: true,
-        test: { name: 'page', include: ['test/**/*.page.test.ts'], testTimeout: 2 * minutes, hookTimeout: 2 * minutes },
+        test: {
+          name: 'page',
+          include: ['test/**/*.page.test.ts'],
+          exclude: [...waiting],
+          testTimeout: 2 * minutes,
+          hookTimeout: 2 * minutes,
+        },
       },
-      { extends: true, test: { name: 'faults', include: [faulty], testTimeout: 4 * minutes, hookTimeout: 4 * minutes } },
+      {
+        extends: true,
+        test: { name: 'faults', include: [faulty], exclude: [...waiting], testTimeout: 4 * minutes, hookTimeout: 4 * minutes },
+      },
       ...[
         {
           name: 'simt',

@@ -13,7 +13,6 @@ const always = [
   'test/fuzz/fuzz.simt.test.ts',
   'test/conformance/matmul.simt.test.ts',
   'test/conformance/order.simt.test.ts',
-  'test/emit/ranked.simt.test.ts',
 ]
 
 function rank({ moduleId }: TestSpecification): number {
