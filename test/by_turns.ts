@@ -131,6 +131,7 @@ export const byTurns: readonly (readonly string[])[] = [
     'test/export/cuda.nvcc.test.ts',
     'test/cli/pack.simt.test.ts',
     'test/native/hopper.simt.test.ts',
+    'test/native/tall.simt.test.ts',
     'test/verify/workshop.simt.test.ts',
     'test/verify/quantised.simt.test.ts',
     'test/fuse/attention_variants.simt.test.ts',

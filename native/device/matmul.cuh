@@ -36,6 +36,7 @@
 #include "matmul_few.cuh"
 #include "matmul_fma_choice.cuh"
 #include "matmul_mma_choice.cuh"
+#include "matmul_price.cuh"
 #include "matmul_rows.cuh"
 #include "matmul_simple.cuh"
 #include "matmul_wgmma.cuh"
@@ -82,8 +83,18 @@ struct Matmul {
     return run(*this);
   }
 
-  /// The choice of the rules.
+  /// The choice of the rules, improved by prices where tiles have them.
   MatmulChoice choose() const {
+#if defined(HEDDLE_HOPPER)
+    if constexpr (sizeof(T) == 2) {
+      if (aligned()) return prices::improve<T>(choose_by_rules(), m, n, k, epilogue);
+    }
+#endif
+    return choose_by_rules();
+  }
+
+  /// The choice of the rules.
+  MatmulChoice choose_by_rules() const {
     if constexpr (tensor_core_type<T>) {
       if (!aligned()) return {MatmulTile::simple};
       if (!std::is_same_v<T, signed char> && m <= few::most_rows) {
@@ -133,7 +144,8 @@ struct Matmul {
     }
 #if defined(HEDDLE_HOPPER)
     if (tile <= MatmulTile::cluster_64x96) return clusters::exists(choice, steps_of<T>(k)) && clusters::can(m, n, k, epilogue);
-    return tile != MatmulTile::none && wgmma::exists<T>(choice, n, epilogue) && wgmma::can(m, n, k);
+    if (tall::is_tile(tile)) return tall::can<T>(choice, m, n, k, epilogue);
+    return tile != MatmulTile::none && wgmma::exists<T>(choice, n, k, epilogue) && wgmma::can(m, n, k);
 #else
     return false;
 #endif
@@ -176,6 +188,12 @@ struct Matmul {
 #if defined(HEDDLE_HOPPER)
           return launch_matmul_cluster(choice, queue, error, name, m, n, k, a, b, epilogue, constant_b);
 #endif
+        case MatmulTile::tall_128x128:
+        case MatmulTile::tall_256x128:
+#if defined(HEDDLE_HOPPER)
+          if constexpr (sizeof(T) == 2) return launch_matmul_tall(choice, queue, error, name, m, n, k, a, b, epilogue, constant_b);
+#endif
+          break;
         default:
 #if defined(HEDDLE_HOPPER)
           return launch_matmul_wgmma(choice, queue, error, name, m, n, k, a, b, epilogue, constant_b);

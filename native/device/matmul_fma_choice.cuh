@@ -48,17 +48,28 @@ inline bool can(const MatmulChoice& choice, int64_t k) {
   return is_tile(choice.tile) && choice.split >= 1 && choice.split <= most;
 }
 
-/// Price of a tile, in clocks of a multiprocessor. The constants come from timing every tile and split for twenty sizes on an H200.
+/// Parameters of the price of a tile, in clocks of a multiprocessor.
+struct TileTime {
+  int64_t block;     // around the steps of a block
+  int64_t percent;   // share of the multiply-adds per clock that the tile reaches
+  int64_t alone;     // time where one block has a multiprocessor to itself, in percent of that share's
+  int64_t exchange;  // of each part of k beyond the first
+  int64_t bytes;     // of factors that arrive per clock, from memory and the shared cache
+};
+// From timing every tile and split for 176 sizes of 1 to 8,192 on an H100; for computed factors, for twenty on an H200.
+template <bool Computed>
+constexpr TileTime few_time = Computed ? TileTime{1500, 35, 200, 500, 24} : TileTime{1040, 80, 350, 50, 20};
+template <bool Computed>
+constexpr TileTime square_time = Computed ? TileTime{1500, 55, 100, 8000, 24} : TileTime{3250, 60, 95, 80, 40};
+constexpr TileTime wide_time = {5000, 67, 110, 180, 40}, large_time = {14500, 73, 184, 0, 24};
+
+/// Price of a matmul with a tile.
 struct Price {
   int64_t m, n, k, matrices, multiprocessors;
 
-  /// `percent`: share of the multiply-adds per clock that the tile reaches; `alone`: time where one block has a multiprocessor to itself, in
-  /// percent of that share's; `exchange`: of each part of k beyond the first.
   template <class Tile, int Products>
-  int64_t of(int64_t split, int64_t percent, int64_t alone, int64_t exchange) const {
-    constexpr int64_t lanes = 128;           // multiply-adds per clock
-    constexpr int64_t bytes_per_clock = 24;  // of weights, from memory and the shared cache
-    constexpr int64_t block = 1500;
+  int64_t of(int64_t split, const TileTime& time) const {
+    constexpr int64_t lanes = 128;  // multiply-adds per clock
     constexpr int64_t columns = Tile::template columns_each<Products>;
     const int64_t tiles_m = (m + Tile::rows - 1) / Tile::rows, tiles = tiles_m * ((n + columns - 1) / columns) * matrices;
     // The last tile leaves out rows that do not exist.
@@ -66,9 +77,9 @@ struct Price {
     const int64_t rows = (tiles_m - 1) * Tile::rows + (last > part ? int64_t{Tile::rows} : part);
     const int64_t turns = (tiles * split + multiprocessors - 1) / multiprocessors;
     const int64_t share = (steps_of<float>(k) + split - 1) / split * step_elements<float>;
-    const int64_t multiply = rows * Tile::columns * share * (turns > 1 ? 100 : alone) / (tiles_m * lanes * percent);
-    const int64_t load = (rows / tiles_m + Tile::columns) * share * 4 / bytes_per_clock;
-    return turns * (block + (split - 1) * exchange + (multiply > load ? multiply : load));
+    const int64_t multiply = rows * Tile::columns * share * (turns > 1 ? 100 : time.alone) / (tiles_m * lanes * time.percent);
+    const int64_t load = (rows / tiles_m + Tile::columns) * share * 4 / time.bytes;
+    return turns * (time.block + (split - 1) * time.exchange + (multiply > load ? multiply : load));
   }
 };
 
@@ -85,11 +96,14 @@ MatmulChoice choose(int64_t matrices, int64_t m, int64_t n, int64_t k) {
     best = {tile, split};
     least = found;
   };
-  if (!Computed) consider(MatmulTile::fma_128x128, 1, price.of<FmaLargeTile, Products>(1, 60, 130, 0));
+  // Several tiles of sixteen rows read large weights again and again: they were timed up to here.
+  constexpr double most_products = 4e9;
+  const bool is_few = Computed || m <= FmaFewTile<Computed>::rows || static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) <= most_products;
+  if (!Computed) consider(MatmulTile::fma_128x128, 1, price.of<FmaLargeTile, Products>(1, large_time));
   for (int split = 1; split <= most; split *= 2) {
-    if (!Computed) consider(MatmulTile::fma_64x128, split, price.of<FmaWideTile, Products>(split, 55, 130, 8000));
-    consider(MatmulTile::fma_64x64, split, price.of<FmaSquareTile<Computed>, Products>(split, 55, 100, 8000));
-    consider(MatmulTile::fma_16x64, split, price.of<FmaFewTile<Computed>, Products>(split, 35, 200, 500));
+    if (!Computed) consider(MatmulTile::fma_64x128, split, price.of<FmaWideTile, Products>(split, wide_time));
+    consider(MatmulTile::fma_64x64, split, price.of<FmaSquareTile<Computed>, Products>(split, square_time<Computed>));
+    if (is_few) consider(MatmulTile::fma_16x64, split, price.of<FmaFewTile<Computed>, Products>(split, few_time<Computed>));
   }
   return best;
 }

@@ -71,7 +71,8 @@ bool is_whole(int64_t n, const Epilogue& epilogue) {
 
 /// True if there is such a tile for a matmul of n columns and its epilogue.
 template <class T, class Epilogue>
-bool exists(const MatmulChoice& choice, int64_t n, const Epilogue& epilogue) {
+bool exists(const MatmulChoice& choice, int64_t n, int64_t k, const Epilogue& epilogue) {
+  if (choice.split > steps_of<T>(k)) return false;
   const bool is_middle = choice.tile == MatmulTile::pair_128x160 || choice.tile == MatmulTile::turns_128x160;
   const bool splits = choice.tile == MatmulTile::pair_128x128 || choice.tile == MatmulTile::pair_128x160;
   if (choice.split != 1 && !(has_more_tiles<T> && choice.split == 2 && splits)) return false;

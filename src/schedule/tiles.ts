@@ -33,6 +33,8 @@ export const matmulTiles = [
   'turns_128x128',
   'turns_128x160',
   'turns_128x192',
+  'tall_128x128',
+  'tall_256x128',
 ] as const
 
 type MatmulTile = (typeof matmulTiles)[number]
@@ -76,6 +78,8 @@ const splits: Readonly<Partial<Record<MatmulTile, readonly number[]>>> = {
   cluster_64x96: [2, 3, 6],
   pair_128x128: [1, 2],
   pair_128x160: [1, 2],
+  tall_128x128: [1, 2, 4],
+  tall_256x128: [1, 2, 4],
 }
 
 /** Tiles that the rules use wherever they can win: for a few rows, and where no tensor core can compute. */

@@ -40,13 +40,14 @@ describe('a matmul', () => {
     const pairs = [128, 160, 192].flatMap((columns) => [`pair_128x${columns}_1`, `turns_128x${columns}_1`])
     const clusters = ['64x64_2', '64x64_4', '64x96_2', '64x96_3', '64x96_6'].map((tile) => `cluster_${tile}`)
     const mma = ['64x32_deep', '64x32', '64x64', '128x96'].flatMap((tile) => [`mma_${tile}_1`, `mma_${tile}_3`])
-    const expected = [...singles, ...pairs, 'pair_128x128_2', 'pair_128x160_2', ...clusters, ...mma]
+    const tall = ['128x128_2', '128x128_4', '256x128_1', '256x128_2'].map((tile) => `tall_${tile}`)
+    const expected = [...singles, ...pairs, 'pair_128x128_2', 'pair_128x160_2', ...clusters, ...mma, ...tall]
     expect(tilesOf(results).sort()).toEqual(expected.sort())
   })
 
   test.each(['reverse', 'shuffle'])('does not depend on the order of threads and copies: %s', async (order) => {
     const results = await checks(program, ['small'], { HEDDLE_SIMT_ORDER: order })
-    expect(results.size).toBe(15)
+    expect(results.size).toBe(17)
     expect(failed(results)).toEqual([])
   })
 })

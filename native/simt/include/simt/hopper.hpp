@@ -115,6 +115,9 @@ template <int Blocks>
 inline void copy_box_to_all(Shared16 to, const CUtensorMap& map, PhaseBarrier done, int column, int row, HEDDLE_SIMT_HERE) {
   simt::start_box((1u << Blocks) - 1, to.address, done.address, map, {column, row}, {file, line});
 }
+inline void copy_box_to_pair(Shared16 to, const CUtensorMap& map, PhaseBarrier done, int column, int row, uint32_t first, HEDDLE_SIMT_HERE) {
+  simt::start_box(3u << first, to.address, done.address, map, {column, row}, {file, line});
+}
 inline void copy_permuted(Shared16 to, const CUtensorMap& map, PhaseBarrier done, int column, int eight, int group, HEDDLE_SIMT_HERE) {
   simt::start_box(1u << simt::current->rank, to.address, done.address, map, {column, 0, eight, 0, group}, {file, line});
 }
@@ -167,6 +170,10 @@ inline constexpr simt::Multiplicand multiplicand<__half> = simt::Multiplicand::h
 template <class T, int Columns, class S>
 inline void multiply_rows(S (&d)[Columns / 2], uint64_t rows_a, uint64_t rows_b, int adds, HEDDLE_SIMT_HERE) {
   simt::issue_product({rows_a, rows_b, Columns, multiplicand<T>, false, false, adds != 0}, d, nullptr, {file, line});
+}
+template <class T, int Columns>
+inline void multiply_tall_rows(float (&d)[Columns / 2], uint64_t rows_a, uint64_t rows_b, int adds, HEDDLE_SIMT_HERE) {
+  multiply_rows<T, Columns>(d, rows_a, rows_b, adds, file, line);
 }
 template <class T, int Pieces, class S>
 inline void multiply_narrow(S (&d)[Pieces][4], uint64_t rows_a, uint64_t rows_b, HEDDLE_SIMT_HERE) {

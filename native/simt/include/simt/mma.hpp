@@ -270,6 +270,8 @@ inline void store_shared_2(Shared16 to, T element) {
   memcpy(simt::shared_part(to, 2), &element, 2);
 }
 
+inline void store_shared_4(Shared16 to, float sum) { memcpy(simt::shared_part(to, 4), &sum, 4); }
+
 #undef HEDDLE_SIMT_HERE
 
 }  // namespace heddle
