@@ -1,14 +1,16 @@
 // Reductions across rows. A thread owns a chunk of Vec neighbouring columns and walks rows; 32 threads of a block share a chunk and
-// divide the rows, and so do the blocks of a cluster where tiles of columns are few. Row r belongs to slot r mod 32 of part r / 32 mod
-// Parts. A slot of a part combines its rows in ascending order, the 32 slots of a part are combined pairwise, and the parts one after
-// the other: whether the parts are threads' own partial results or blocks changes no bit, nor does the number of columns. Monoids of
-// authors are combined in this order too: those of reductions are commutative, up to rounding. Kernels that store rows behind that
-// divide them in the same way, but for a few rows, which are a thread's. Files whose kernels reduce no columns do not include this one.
+// divide the rows. Where tiles of columns are few, more blocks divide them: those of a cluster, or if a kernel has one walk over many rows,
+// sections of the grid, of which the last to end combines the results of all. Row r belongs to slot r mod 32 of section or block r / 32 mod
+// their number. A thread combines its rows in ascending order, the 32 slots are combined pairwise, and the blocks of a cluster one after the
+// other: the order follows from the extents and the number of multiprocessors. Monoids of authors are combined in this order
+// too: those of reductions are commutative, up to rounding. Kernels that store rows behind that divide them in the same way,
+// but for a few rows, which are a thread's. Files whose kernels reduce no columns do not include this one.
 #ifndef HEDDLE_COLUMNS_CUH
 #define HEDDLE_COLUMNS_CUH
 
 #include "cluster.cuh"
 #include "launcher.cuh"
+#include "totals.cuh"
 
 #if defined(HEDDLE_SIMT)
 // As in kernel.cuh: two kernel libraries in one process share nothing.
@@ -17,32 +19,36 @@
 
 namespace heddle {
 
-/// The threads that reduce a tile of Lanes chunks, Slots to a chunk. `Divided`: a part of the rows for each block of a cluster; otherwise a
-/// thread keeps the parts apart itself. Either way it asks for the chunks of Parts * Each rows before it needs the first: `Each` of a part.
-template <int Lanes, int Parts, bool Divided, int Slots = 32, int Each = 1>
+/// Blocks that divide the rows of a tile: one has all, those of a cluster a part each, or the grid has sections, as many as its height.
+enum class RowsOf { block, cluster, grid };
+
+/// The threads that reduce a tile of Lanes chunks, Slots to a chunk. A cluster has Parts blocks. A thread asks for the chunks of Parts * Each
+/// rows before it needs the first.
+template <int Lanes, int Parts, RowsOf Rows, int Slots = 32, int Each = 1>
 struct ColumnTeam {
   static_assert(warp_lanes % Lanes == 0 || Slots == 1, "a warp has whole rows of chunks");
   /// A thread has all rows of its chunk, and nobody to wait for.
-  static constexpr bool is_alone = Slots == 1 && !Divided;
+  static constexpr bool is_divided = Rows == RowsOf::cluster;
+  static constexpr bool is_sectioned = Rows == RowsOf::grid;
+  static constexpr bool is_alone = Slots == 1 && !is_divided;
   static constexpr int lanes = Lanes;
   static constexpr int threads = Lanes * Slots;
+  static constexpr int slots = Slots;
   static constexpr int warps = threads / warp_lanes;
-  static constexpr int blocks = Divided ? Parts : 1;
-  /// Partial results a thread keeps of each column.
-  static constexpr int sums = Divided ? 1 : Parts;
-  /// Rows of one round, and how many rows the next round is further.
+  static constexpr int blocks = is_divided ? Parts : 1;
+  /// Rows of a thread in one round.
   static constexpr int loads = Parts * Each;
-  static constexpr int round = Slots * loads * (Divided ? Parts : 1);
 
   __device__ __forceinline__ int64_t tile() const { return blockIdx.x / blocks; }
   __device__ __forceinline__ int rank() const { return static_cast<int>(blockIdx.x % blocks); }
   __device__ __forceinline__ int lane() const { return static_cast<int>(threadIdx.x) % Lanes; }
   __device__ __forceinline__ int slot() const { return static_cast<int>(threadIdx.x) / Lanes; }
-  __device__ __forceinline__ int first_row() const { return rank() * Slots + slot(); }
-  /// Number of rows from the first load of a round to load j.
-  static constexpr __host__ __device__ int rows_before(int j) { return j * Slots * (Divided ? Parts : 1); }
-  /// The partial result that load j belongs to.
-  static constexpr __host__ __device__ int sum_of(int j) { return Divided ? 0 : j % Parts; }
+  __device__ __forceinline__ int section() const { return is_sectioned ? static_cast<int>(blockIdx.y) : 0; }
+  __device__ __forceinline__ int sections() const { return is_sectioned ? static_cast<int>(gridDim.y) : 1; }
+  __device__ __forceinline__ int first_row() const { return (section() + rank()) * Slots + slot(); }
+  /// Number of rows from the first load of a round to load j, and from one round to the next.
+  __device__ __forceinline__ int rows_before(int j) const { return j * Slots * blocks * sections(); }
+  __device__ __forceinline__ int round() const { return rows_before(loads); }
   /// True for the one thread per chunk that stores the results of its columns.
   __device__ __forceinline__ bool stores() const { return slot() == 0 && rank() == 0; }
 
@@ -59,29 +65,63 @@ __host__ __device__ __forceinline__ int column_tiles(int columns) {
   return chunks_of<Team::lanes * Vec>(columns);
 }
 
-/// Columns from a thread's chunk on; none where the chunk is beyond the last.
-template <class Team, int Vec>
-__device__ __forceinline__ int columns_left(const Team& team, int tile, int columns) {
-  const int64_t first = (int64_t{tile} * Team::lanes + team.lane()) * Vec;
-  return first < columns ? static_cast<int>(columns - first) : 0;
+/// The first column of a thread, at most `columns`. Its chunk has each `Step`-th column from there on: neighbours, or where rows are not
+/// aligned, columns as far apart as the tile has lanes, so that neighbouring threads have neighbouring ones.
+template <class Team, int Vec, int Step = 1>
+__device__ __forceinline__ int first_column(const Team& team, int tile, int columns) {
+  const int64_t first = int64_t{tile} * Team::lanes * Vec + team.lane() * (Step == 1 ? Vec : 1);
+  return first < columns ? static_cast<int>(first) : columns;
 }
 
-/// Partial results of a thread: Vec columns of each of its parts.
+/// Columns from a thread's first on; none where that is beyond the last.
+template <int Step = 1>
+__device__ __forceinline__ int columns_left(int first, int columns) {
+  return chunks_of<Step>(columns - first);
+}
+
+/// Reads the columns of a thread, of which the first is at `offset`.
+template <int Vec, int Step, template <class> class Tensor, class T>
+__device__ __forceinline__ Chunk<T, Vec> load_apart(const Tensor<T>& tensor, int64_t offset, int valid) {
+  using Loaded = Chunk<T, Vec>;
+  if constexpr (Step == 1) {
+    return load_chunk<Vec, true>(tensor, offset, valid);
+  } else {
+    Loaded chunk;
+    HEDDLE_UNROLL
+    for (int w = 0; w < Vec / Loaded::per_word; ++w) chunk.words[w] = typename Loaded::Words::Type();
+    HEDDLE_UNROLL
+    for (int i = 0; i < Vec; ++i) {
+      if (i < valid) Loaded::Words::set(chunk.words[i / Loaded::per_word], i % Loaded::per_word, tensor.get(offset + i * Step));
+    }
+    return chunk;
+  }
+}
+
+/// Writes them.
+template <int Vec, int Step, class T>
+__device__ __forceinline__ void store_apart(const Out<T>& tensor, int64_t offset, int valid, const Scalar<T> (&values)[Vec]) {
+  if constexpr (Step == 1) {
+    store_chunk<Vec, true>(tensor, offset, valid, values);
+  } else {
+    HEDDLE_UNROLL
+    for (int i = 0; i < Vec; ++i) {
+      if (i < valid) tensor.set(offset + i * Step, Storage<T>::store(values[i]));
+    }
+  }
+}
+
+/// Partial results of a thread for its Vec columns.
 template <class Monoid, class Team, int Vec>
 struct ColumnSums {
-  typename Monoid::Value values[Team::sums][Vec];
+  typename Monoid::Value values[Vec];
 
   __device__ __forceinline__ ColumnSums() {
     HEDDLE_UNROLL
-    for (int part = 0; part < Team::sums; ++part) {
-      HEDDLE_UNROLL
-      for (int i = 0; i < Vec; ++i) values[part][i] = Monoid::identity();
-    }
+    for (int i = 0; i < Vec; ++i) values[i] = Monoid::identity();
   }
-  /// Takes the element of column i of the row `row`, which load j of a round brought.
-  __device__ __forceinline__ void add(int j, int i, typename Monoid::Element element, int row) {
-    typename Monoid::Value& value = values[Team::sum_of(j)][i];
-    value = Monoid::combine(value, Monoid::lift(element, row));
+  /// Takes the element of column i of the row `row`.
+  __device__ __forceinline__ void add(int i, typename Monoid::Element element, int row) {
+    values[i] = Monoid::combine(values[i], Monoid::lift(element, row));
   }
 };
 
@@ -106,12 +146,30 @@ class ColumnTotals {
   /// Leaves the results of each reduction for a thread's columns in an array.
   template <class... Results>
   __device__ __forceinline__ void combine(Team& team, const ColumnSums<Monoids, Team, Vec>&... sums, Results (&... results)[Vec]) const {
-    if constexpr (!Team::is_alone) exchange_.ready();
+    exchange_all(team, sums...);
     uint32_t before = 0;
-    ((send<Monoids>(team, before, sums), before += bytes_of_column<Monoids>), ...);
-    if constexpr (!Team::is_alone) exchange_.receive();
-    before = 0;
     ((total<Monoids>(team, before, results), before += bytes_of_column<Monoids>), ...);
+  }
+
+  /// The same where the grid may have sections: true in the last block of a tile to end, which has the results of all. The others leave theirs
+  /// in `left`; `arrived` counts the blocks of each tile.
+  template <class... Results>
+  __device__ __forceinline__ bool combine_sections(Team& team, [[maybe_unused]] const Out<float>& left,
+                                                   [[maybe_unused]] const Out<int>& arrived, ColumnSums<Monoids, Team, Vec>&... sums,
+                                                   Results (&... results)[Vec]) const {
+    if constexpr (Team::is_sectioned) {
+      constexpr int words = words_of_totals<Monoids...> * columns;
+      exchange_all(team, sums...);
+      const int64_t first = team.tile() * team.sections() * words;
+      int64_t place = first + int64_t{team.section()} * words;
+      uint32_t before = 0;
+      ((leave<Monoids>(team, left, place, before), place += words_of_totals<Monoids> * columns, before += bytes_of_column<Monoids>), ...);
+      if (!is_last(team, arrived)) return false;
+      place = first;
+      ((sums = take<Monoids>(team, left, place, words), place += words_of_totals<Monoids> * columns), ...);
+    }
+    combine(team, sums..., results...);
+    return true;
   }
 
  private:
@@ -121,6 +179,14 @@ class ColumnTotals {
   static constexpr int pack = 4;
   static constexpr int packs = columns / pack;
   static_assert(Vec % pack == 0, "chunks are whole packs");
+
+  /// Combines what the threads of all blocks of a cluster have of each reduction, where each block finds it.
+  __device__ __forceinline__ void exchange_all(Team& team, const ColumnSums<Monoids, Team, Vec>&... sums) const {
+    if constexpr (!Team::is_alone) exchange_.ready();
+    uint32_t before = 0;
+    ((send<Monoids>(team, before, sums), before += bytes_of_column<Monoids>), ...);
+    if constexpr (!Team::is_alone) exchange_.receive();
+  }
 
   /// Combines what the block's threads have of a reduction and sends it to every block. `before`: bytes a column of the reductions sent
   /// already.
@@ -135,16 +201,11 @@ class ColumnTotals {
 
   template <class Monoid, class T>
   __device__ __forceinline__ void total(const Team& team, uint32_t before, T (&results)[Vec]) const {
-    using Value = typename Monoid::Value;
-    Value totals[Vec];
+    typename Monoid::Value totals[Vec];
     HEDDLE_UNROLL
     for (int block = 0; block < Team::blocks; ++block) {
-      const Shared16 place = place_of<Value>(before, block) + static_cast<uint32_t>(team.lane() * sizeof(totals));
-      Pack<int, 4> words[sizeof(totals) / 16];
-      HEDDLE_UNROLL
-      for (int k = 0; k < static_cast<int>(sizeof(totals) / 16); ++k) words[k] = load_shared_16<int>(place + static_cast<uint32_t>(16 * k));
-      Value values[Vec];
-      memcpy(values, words, sizeof(values));
+      typename Monoid::Value values[Vec];
+      block_values(team, before, block, values);
       HEDDLE_UNROLL
       for (int i = 0; i < Vec; ++i) totals[i] = block == 0 ? values[i] : Monoid::combine(totals[i], values[i]);
     }
@@ -152,22 +213,25 @@ class ColumnTotals {
     for (int i = 0; i < Vec; ++i) results[i] = Monoid::result(totals[i]);
   }
 
-  /// A thread's parts one after the other, where it finds them again.
+  /// Results that a block has sent of a thread's columns.
+  template <class Value>
+  __device__ __forceinline__ void block_values(const Team& team, uint32_t before, int block, Value (&values)[Vec]) const {
+    const Shared16 place = place_of<Value>(before, block) + static_cast<uint32_t>(team.lane() * sizeof(values));
+    Pack<int, 4> words[sizeof(values) / 16];
+    HEDDLE_UNROLL
+    for (int k = 0; k < static_cast<int>(sizeof(values) / 16); ++k) words[k] = load_shared_16<int>(place + static_cast<uint32_t>(16 * k));
+    memcpy(values, words, sizeof(values));
+  }
+
+  /// Keeps a thread's results where it finds them again.
   template <class Monoid>
   __device__ __forceinline__ void keep(const Team& team, uint32_t before, const ColumnSums<Monoid, Team, Vec>& sums) const {
     using Value = typename Monoid::Value;
-    Value total[Vec];
+    Pack<int, 4> words[sizeof(sums.values) / 16];
+    memcpy(words, sums.values, sizeof(sums.values));
+    const Shared16 place = place_of<Value>(before, 0) + static_cast<uint32_t>(team.lane() * sizeof(sums.values));
     HEDDLE_UNROLL
-    for (int i = 0; i < Vec; ++i) {
-      total[i] = sums.values[0][i];
-      HEDDLE_UNROLL
-      for (int part = 1; part < Team::sums; ++part) total[i] = Monoid::combine(total[i], sums.values[part][i]);
-    }
-    Pack<int, 4> words[sizeof(total) / 16];
-    memcpy(words, total, sizeof(total));
-    const Shared16 place = place_of<Value>(before, 0) + static_cast<uint32_t>(team.lane() * sizeof(total));
-    HEDDLE_UNROLL
-    for (int k = 0; k < static_cast<int>(sizeof(total) / 16); ++k) store_shared_16(place + static_cast<uint32_t>(16 * k), words[k]);
+    for (int k = 0; k < static_cast<int>(sizeof(sums.values) / 16); ++k) store_shared_16(place + static_cast<uint32_t>(16 * k), words[k]);
   }
 
   /// Lanes of a warp combine their slots first, the lower ones; then a thread combines what all warps have of four columns, and sends it.
@@ -176,38 +240,23 @@ class ColumnTotals {
     using Value = typename Monoid::Value;
     HEDDLE_SHARED(Value, partial, 2 * Team::warps * columns);
     const int warp = static_cast<int>(threadIdx.x) / warp_lanes;
+    const int base = team.next_buffer() * Team::warps * columns;
+    HEDDLE_UNROLL
+    for (int i = 0; i < Vec; ++i) {
+      Value value = sums.values[i];
+      HEDDLE_UNROLL
+      for (int distance = Team::lanes; distance < warp_lanes; distance *= 2) {
+        const Value other = exchange(value, all_lanes, distance);
+        const bool isUpper = (static_cast<int>(threadIdx.x) & distance) != 0;
+        value = isUpper ? Monoid::combine(other, value) : Monoid::combine(value, other);
+      }
+      if (static_cast<int>(threadIdx.x) % warp_lanes < Team::lanes) partial[base + warp * columns + team.lane() * Vec + i] = value;
+    }
+    __syncthreads();
+    if (static_cast<int>(threadIdx.x) >= packs) return;
     Value total[pack];
     HEDDLE_UNROLL
-    for (int part = 0; part < Team::sums; ++part) {
-      const int base = team.next_buffer() * Team::warps * columns;
-      HEDDLE_UNROLL
-      for (int i = 0; i < Vec; ++i) {
-        Value value = sums.values[part][i];
-        HEDDLE_UNROLL
-        for (int distance = Team::lanes; distance < warp_lanes; distance *= 2) {
-          const Value other = exchange(value, all_lanes, distance);
-          const bool isUpper = (static_cast<int>(threadIdx.x) & distance) != 0;
-          value = isUpper ? Monoid::combine(other, value) : Monoid::combine(value, other);
-        }
-        if (static_cast<int>(threadIdx.x) % warp_lanes < Team::lanes) partial[base + warp * columns + team.lane() * Vec + i] = value;
-      }
-      __syncthreads();
-      if (static_cast<int>(threadIdx.x) < packs) {
-        HEDDLE_UNROLL
-        for (int k = 0; k < pack; ++k) {
-          Value values[Team::warps];
-          HEDDLE_UNROLL
-          for (int w = 0; w < Team::warps; ++w) values[w] = partial[base + w * columns + static_cast<int>(threadIdx.x) * pack + k];
-          HEDDLE_UNROLL
-          for (int distance = 1; distance < Team::warps; distance *= 2) {
-            HEDDLE_UNROLL
-            for (int w = 0; w + distance < Team::warps; w += 2 * distance) values[w] = Monoid::combine(values[w], values[w + distance]);
-          }
-          total[k] = part == 0 ? values[0] : Monoid::combine(total[k], values[0]);
-        }
-      }
-    }
-    if (static_cast<int>(threadIdx.x) >= packs) return;
+    for (int k = 0; k < pack; ++k) total[k] = of_warps<Monoid>(partial, base + static_cast<int>(threadIdx.x) * pack + k);
     Pack<int, 4> words[sizeof(total) / 16];
     memcpy(words, total, sizeof(total));
     HEDDLE_UNROLL
@@ -219,6 +268,64 @@ class ColumnTotals {
         exchange_.template send<(Team::blocks > 1)>(to, static_cast<uint32_t>(16 * k), words[k]);
       }
     }
+  }
+
+  /// Pairwise combination of the results that all warps of a block have of a column, the first at `place`.
+  template <class Monoid, class Partial>
+  __device__ __forceinline__ static typename Monoid::Value of_warps(const Partial& partial, int place) {
+    typename Monoid::Value values[Team::warps];
+    HEDDLE_UNROLL
+    for (int w = 0; w < Team::warps; ++w) values[w] = partial[place + w * columns];
+    HEDDLE_UNROLL
+    for (int distance = 1; distance < Team::warps; distance *= 2) {
+      HEDDLE_UNROLL
+      for (int w = 0; w + distance < Team::warps; w += 2 * distance) values[w] = Monoid::combine(values[w], values[w + distance]);
+    }
+    return values[0];
+  }
+
+  /// Stores the results of a section at word `place`, by the threads that store those of columns.
+  template <class Monoid>
+  __device__ __forceinline__ void leave(const Team& team, const Out<float>& left, int64_t place, uint32_t before) const {
+    using Value = typename Monoid::Value;
+    constexpr int count = sizeof(Value) / sizeof(float);
+    if (team.slot() != 0) return;
+    Value values[Vec];
+    block_values(team, before, 0, values);
+    float words[Vec * count];
+    memcpy(words, values, sizeof(values));
+    HEDDLE_UNROLL
+    for (int i = 0; i < Vec * count; ++i) left.set(place + team.lane() * Vec * count + i, words[i]);
+  }
+
+  /// Combined results that sections have left of a thread's columns: of one in `Slots` of them.
+  template <class Monoid>
+  __device__ __forceinline__ ColumnSums<Monoid, Team, Vec> take(const Team& team, const Out<float>& left, int64_t place, int words) const {
+    using Value = typename Monoid::Value;
+    constexpr int count = sizeof(Value) / sizeof(float);
+    ColumnSums<Monoid, Team, Vec> taken;
+    HEDDLE_UNROLL_FEW
+    for (int section = team.slot(); section < team.sections(); section += Team::slots) {
+      float own[Vec * count];
+      HEDDLE_UNROLL
+      for (int i = 0; i < Vec * count; ++i) own[i] = left.get(place + int64_t{section} * words + team.lane() * Vec * count + i);
+      Value values[Vec];
+      memcpy(values, own, sizeof(values));
+      HEDDLE_UNROLL
+      for (int i = 0; i < Vec; ++i) taken.values[i] = Monoid::combine(taken.values[i], values[i]);
+    }
+    return taken;
+  }
+
+  /// Counts a block of a tile: true in all threads of the last, which sees what all have left.
+  __device__ __forceinline__ bool is_last(const Team& team, const Out<int>& arrived) const {
+    HEDDLE_SHARED(int, before, 1);
+    __threadfence();  // the results are visible before the count
+    __syncthreads();
+    if (threadIdx.x == 0) before[0] = arrive(arrived, team.tile(), team.sections() - 1);
+    __syncthreads();
+    __threadfence();  // and read after it
+    return before[0] == team.sections() - 1;
   }
 
   template <class Value>
@@ -239,13 +346,26 @@ int32_t launch_columns(const heddle_launch* queue, heddle_error* error, const ch
   return launch(queue, error, config, kernel, args...);
 }
 
+/// The same of a kernel with one walk, whose rows `sections` blocks divide. `words`: of the results of a tile.
+template <class Team, class Kernel, class... Args>
+int32_t launch_sections(const heddle_launch* queue, heddle_error* error, const char* name, int64_t tiles, int64_t sections, int words,
+                        uint32_t shared, Kernel kernel, Args... args) {
+  const Scratch left(queue, error, name, Team::is_sectioned ? tiles * sections * words : 0);
+  if (left.status != HEDDLE_OK) return left.status;
+  const Scratch counters(queue, error, name, Team::is_sectioned ? tiles : 0, ScratchOf::counters);
+  if (counters.status != HEDDLE_OK) return counters.status;
+  const dim3 grid(static_cast<unsigned int>(tiles * Team::blocks), static_cast<unsigned int>(sections));
+  const LaunchConfig config{name, grid, dim3(Team::threads), shared, Sync::block, true, Team::blocks};
+  return launch(queue, error, config, kernel, left.out(), counters.out_as<int>(), args...);
+}
+
 /// Picks the team for so many columns of each of `outer` matrices, and has `run` launch it. Chunks of a tile fill whole cache lines; where
 /// such tiles and their clusters leave multiprocessors without work, tiles are half as wide. Where there are tiles for all of them,
 /// a block reduces all rows of its own.
 template <int Vec, int Parts, int Each = 1, class Run>
 int32_t choose_columns(Count outer, int64_t columns, Arguments& arguments, Run run) {
-  using Wide = ColumnTeam<8, Parts, false, 32, Each>;
-  using Narrow = ColumnTeam<4, Parts, false, 32, Each>;
+  using Wide = ColumnTeam<8, Parts, RowsOf::block, 32, Each>;
+  using Narrow = ColumnTeam<4, Parts, RowsOf::block, 32, Each>;
   const int64_t wide = arguments.work(outer * column_tiles<Wide, Vec>(static_cast<int>(columns)), 1);
   const int64_t narrow = arguments.work(outer * column_tiles<Narrow, Vec>(static_cast<int>(columns)), 1);
   if (arguments.status != HEDDLE_OK || wide == 0) return arguments.status;
@@ -256,16 +376,49 @@ int32_t choose_columns(Count outer, int64_t columns, Arguments& arguments, Run r
   const int64_t at_once = device_attribute(cudaDevAttrMultiProcessorCount);
   if (wide >= 2 * at_once) return run(Wide{}, wide);
   if (narrow >= at_once || device_attribute(cudaDevAttrComputeCapabilityMajor) < 9) return run(Narrow{}, narrow);
-  if (wide * Parts >= at_once + at_once / 4) return run(ColumnTeam<8, Parts, true, 32, Each>{}, wide);
-  return run(ColumnTeam<4, Parts, true, 32, Each>{}, narrow);
+  if (wide * Parts >= at_once + at_once / 4) return run(ColumnTeam<8, Parts, RowsOf::cluster, 32, Each>{}, wide);
+  return run(ColumnTeam<4, Parts, RowsOf::cluster, 32, Each>{}, narrow);
 #endif
+}
+
+/// Most rows that clusters divide in kernels with one walk: for more, the whole grid is faster by more than its blocks take to leave their results to the
+/// last. The CPU device divides earlier, so that few rows test it.
+#if defined(HEDDLE_SIMT)
+constexpr int64_t rows_of_cluster = 48;
+#else
+constexpr int64_t rows_of_cluster = 4096;
+#endif
+/// Rows of a thread that are worth a section, and the sections of fewer than `rows_of_many` rows: one block combines their results.
+constexpr int64_t rows_of_section = 8;
+constexpr int64_t most_sections = 128;
+constexpr int64_t rows_of_many = 1024 * most_sections;
+
+/// The same for a kernel with one walk over `rows` rows, which blocks of the grid divide where tiles would not fill the device twice.
+template <int Vec, int Parts, int Each = 1, class Run>
+int32_t choose_sections(Count outer, int64_t columns, int64_t rows, Arguments& arguments, Run run) {
+  using Sections = ColumnTeam<8, Parts, RowsOf::grid, 32, Each>;
+  const auto whole = [&](auto team, int64_t tiles) -> int32_t { return run(team, tiles, int64_t{1}); };
+  if (rows <= rows_of_cluster) return choose_columns<Vec, Parts, Each>(outer, columns, arguments, whole);
+  const int64_t tiles = arguments.work(outer * column_tiles<Sections, Vec>(static_cast<int>(columns)), 1);
+  if (arguments.status != HEDDLE_OK || tiles == 0) return arguments.status;
+#if defined(HEDDLE_SIMT)
+  int64_t sections = 3;
+#else
+  int64_t sections = 2 * device_attribute(cudaDevAttrMultiProcessorCount) / tiles;
+  const int64_t many = rows < rows_of_many ? most_sections : rows / (rows_of_many / most_sections);
+  const int64_t most = rows / (Sections::slots * rows_of_section);
+  if (sections > many) sections = many;
+  if (sections > most) sections = most;
+#endif
+  if (sections < 2) return run(ColumnTeam<8, Parts, RowsOf::block, 32, Each>{}, tiles, int64_t{1});
+  return run(Sections{}, tiles, sections);
 }
 
 /// The same for kernels that store every row, whose number alone tells how they are divided. Few are a thread's, which waits for nobody; of
 /// some, parts that none belongs to would cost registers, and so blocks at once.
 template <int Vec, int Parts, int Each = 1, class Run>
 int32_t choose_stored_columns(Count outer, int64_t columns, int64_t rows, Arguments& arguments, Run run) {
-  using Few = ColumnTeam<64, Parts, false, 1>;
+  using Few = ColumnTeam<64, Parts, RowsOf::block, 1>;
   constexpr int some = Parts < 2 ? Parts : 2;
   if (rows > 32 * some) return choose_columns<Vec, Parts, Each>(outer, columns, arguments, run);
   if (rows > 4 * Parts) return choose_columns<Vec, some, some == Parts ? Each : 1>(outer, columns, arguments, run);

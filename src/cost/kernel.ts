@@ -41,7 +41,8 @@ export function launchesOf({ split, ...last }: MappedKernel, sizes: Sizes): read
   if (inRows === undefined) return [...before, last]
   const { mapped, length, kept, groups } = inRows
   const elements = iterations(length, sizes)
-  const rows = product(mapped.axes.map((axis) => countedAxis(axis, undefined, sizes)))
+  const columns = mapped.program.kind === 'columns' ? iterations(mapped.program.length, sizes) : 1
+  const rows = columns * product(mapped.axes.map((axis) => countedAxis(axis, undefined, sizes)))
   return elements <= kept || rows >= groups ? [mapped] : [...before, last]
 }
 

@@ -1,5 +1,11 @@
 /** Walks of each kind of mapped program: elements, rows, columns and totals. Blocks are those that the launchers make (src/emit, native/device). */
-import { type ColumnProgram, type DividedStep, type TotalProgram, walkOf } from '../schedule/divided/divided_program.js'
+import {
+  type ColumnProgram,
+  type DividedStep,
+  hasSections,
+  type TotalProgram,
+  walkOf,
+} from '../schedule/divided/divided_program.js'
 import type { Reduced } from '../schedule/divided/reduction.js'
 import { intervalIn, type MappedKernel } from '../schedule/mapped.js'
 import { reducing, teamInstructions } from './combining.js'
@@ -35,28 +41,35 @@ const wideTile = 8
 const narrowTile = 4
 const lanesOfChunk = 32
 
-function columnWalks(
-  { vec }: MappedKernel,
-  { column, length, parts, each, sequence }: ColumnProgram,
-  outer: readonly Counted[],
-  sizes: Sizes,
-): Walks {
+function columnWalks({ vec }: MappedKernel, program: ColumnProgram, outer: readonly Counted[], sizes: Sizes): Walks {
+  const { column, length, parts, each, sequence } = program
   const columns: Counted = { index: column.index, count: iterations(length, sizes) }
   const around = [...outer, columns]
   const order = [columns, ...[...outer].reverse()]
   const walks = sequence.map((step) => columnWalk(step, around, order, vec, sizes))
   const tiles = (width: number): number => product(outer) * Math.max(1, Math.ceil(columns.count / (width * vec)))
-  const isWide = tiles(wideTile) >= 2 * usualMultiprocessors
+  const rows = product(walks.flatMap(({ serial, loops }) => loops.filter(({ index }) => serial.includes(index))).slice(0, 1))
+  const inSections = hasSections(program) && rows > rowsOfCluster
+  const isWide = inSections || tiles(wideTile) >= 2 * usualMultiprocessors
   const blocks = isWide ? tiles(wideTile) : tiles(narrowTile)
   const divided = blocks < usualMultiprocessors ? blocks * parts : blocks
   return {
     walks,
-    blocks: divided,
+    blocks: inSections ? blocks * sectionsOf(blocks, rows) : divided,
     threads: (isWide ? wideTile : narrowTile) * lanesOfChunk,
     unrolled: each,
     isAgain: true,
     rereads: false,
   }
+}
+
+/** Sections of the rows of a tile (choose_sections). */
+const rowsOfCluster = 4096
+const rowsOfSection = 256
+const mostSections = 128
+const sectionsOf = (tiles: number, rows: number): number => {
+  const wanted = Math.floor((2 * usualMultiprocessors) / tiles)
+  return Math.max(1, Math.min(wanted, Math.floor(rows / rowsOfSection), Math.max(mostSections, Math.floor(rows / 1024))))
 }
 
 /** Multiprocessors for which a launcher chooses tiles: of an H200. */

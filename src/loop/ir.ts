@@ -64,6 +64,8 @@ export interface LaneLoop {
   readonly together: boolean
   /** True if a few iterations are unrolled, so that their loads are in flight together. */
   readonly unrolled: boolean
+  /** True for columns that are as far apart as a tile has lanes where rows are not whole, so that neighbouring lanes have neighbouring columns. */
+  readonly apart?: boolean
   readonly body: readonly Loop[]
 }
 

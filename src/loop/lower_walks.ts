@@ -12,6 +12,7 @@ import {
   type DividedPass,
   type DividedProgram,
   type DividedStep,
+  hasSections,
   passesOf,
   walkOf,
 } from '../schedule/divided/divided_program.js'
@@ -26,6 +27,8 @@ interface Draft {
   readonly chunk: Counted
   /** An expression with the results for a column as elements of rows. */
   readonly ofColumns: (e: Expr) => Expr
+  /** True if blocks of the grid may divide the rows. */
+  readonly sections: boolean
   readonly announced: Announce[]
   /** Number of accumulators so far. */
   accumulators: number
@@ -40,7 +43,7 @@ export function lowerWalks(program: DividedProgram): readonly Loop[] {
   if (kind === 'totals') {
     const chunk = walkOf(program).loops.at(-1)
     if (chunk === undefined) throw new Error('internal: a walk has no loop')
-    return lowered({ owner: 'grid', chunk, ofColumns: (e) => e })
+    return lowered({ owner: 'grid', chunk, ofColumns: (e) => e, sections: false })
   }
   const { index } = program.column
   const { length } = program
@@ -54,7 +57,8 @@ export function lowerWalks(program: DividedProgram): readonly Loop[] {
         : node,
     )
   const lanes = { kind: 'for', owner: 'lane', index, length, step: 'chunk', walk: 'columns' } as const
-  return [{ ...lanes, together: true, unrolled: false, body: lowered({ owner: 'slot', chunk: { index, length }, ofColumns }) }]
+  const body = lowered({ owner: 'slot', chunk: { index, length }, ofColumns, sections: hasSections(program) })
+  return [{ ...lanes, together: true, unrolled: false, body }]
 }
 
 function lowerStep(step: DividedStep, draft: Draft): readonly Loop[] {
@@ -110,7 +114,7 @@ const inRows = (place: Pick<Access, 'tensor' | 'indices' | 'index'>, isPacked: b
 })
 
 function lowerReductions({ loops, loads, reductions, when }: DividedPass, draft: Draft): readonly Loop[] {
-  const { owner, chunk, ofColumns, announced } = draft
+  const { owner, chunk, ofColumns, announced, sections } = draft
   const isOfColumns = owner === 'slot'
   const parts = reductions.map(({ stmt, values }) => {
     const accumulator: Accumulator = {
@@ -151,7 +155,7 @@ function lowerReductions({ loops, loads, reductions, when }: DividedPass, draft:
     ...(isOfColumns ? [announce] : []),
     ...accumulators,
     walk,
-    { kind: 'exchange', across: owner, ...(isOfColumns ? { through } : {}), parts },
+    { kind: 'exchange', across: owner, ...(isOfColumns ? { through, sections } : {}), parts },
   ]
 }
 

@@ -175,6 +175,8 @@ export interface Exchange {
   readonly across: 'slot' | 'grid'
   /** Name of the announced memory, across slots. */
   readonly through?: string
+  /** True if blocks of the grid may divide the rows of a column, too: the last of them alone goes on. */
+  readonly sections?: boolean
   readonly parts: readonly Pick<Combine, 'accumulator' | 'into'>[]
 }
 

@@ -58,7 +58,8 @@ function lineOf(loop: Loop): string {
       return `announce the exchange of ${loop.accumulators.map(accumulatorName).join(', ')}`
     case 'exchange': {
       const into = loop.parts.flatMap((part) => part.into.map(({ name }) => name)).join(', ')
-      const across = loop.across === 'slot' ? 'slots, for each column' : 'the grid, by its last block'
+      const slots = loop.sections === true ? 'slots and sections' : 'slots'
+      const across = loop.across === 'slot' ? `${slots}, for each column` : 'the grid, by its last block'
       return `let ${into} = combine ${loop.parts.map(({ accumulator }) => accumulatorName(accumulator)).join(', ')} across ${across}`
     }
     case 'storeChunk':
@@ -139,7 +140,7 @@ const wordsText = ({ perWord, skew }: TileLayout): string =>
 
 const accumulatorName = ({ of, name }: Accumulator): string => of ?? name
 
-function laneText({ index, length, step, walk, together, unrolled }: LaneLoop): string {
+function laneText({ index, length, step, walk, together, unrolled, apart }: LaneLoop): string {
   const rounds = {
     kept: 'all in registers',
     reread: unrolled ? 'a few unrolled' : 'one after the other',
@@ -147,7 +148,7 @@ function laneText({ index, length, step, walk, together, unrolled }: LaneLoop): 
     columns: 'one for threads that divide its rows',
     parts: 'one after the other',
   }[walk]
-  return `for ${index} < ${printExpr(length)}: lanes, ${step === 'element' ? 'one element each' : `chunks of VEC, ${rounds}`}${together ? ', all meet' : ''}`
+  return `for ${index} < ${printExpr(length)}: lanes, ${step === 'element' ? 'one element each' : `chunks of VEC, ${rounds}`}${together ? ', all meet' : ''}${apart === true ? ', columns of a chunk apart where rows are not whole' : ''}`
 }
 
 function dividedText({ owner, loops, step, when: condition }: DividedLoop): string {

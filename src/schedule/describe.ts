@@ -2,7 +2,7 @@
 import { printExpr, printStmt } from '../ir/print.js'
 import { printAxis } from '../ir/row_axis.js'
 import { passStatementOf, rowStatementOf } from './constructs/index.js'
-import type { DividedProgram } from './divided/divided_program.js'
+import { type DividedProgram, hasSections } from './divided/divided_program.js'
 import { printReduced } from './divided/reduction.js'
 import {
   type ElementwiseProgram,
@@ -53,7 +53,10 @@ const programLines = (mapped: MappedKernel): VariantLine[] => [
 function rowsVariantLines(inRows: InRows | undefined): VariantLine[] {
   if (inRows === undefined) return []
   const { mapped, length, kept, groups } = inRows
-  const size = `one launch, for groups of at most ${kept} elements (${printExpr(length)}) or at least ${groups} groups`
+  const size =
+    mapped.program.kind === 'columns'
+      ? `one launch, for at most ${kept} rows (${printExpr(length)}) or at least ${groups} columns`
+      : `one launch, for groups of at most ${kept} elements (${printExpr(length)}) or at least ${groups} groups`
   return ownVariantLines(mapped).map((line) => ({ ...line, when: `${size}: ${line.when}` }))
 }
 
@@ -81,11 +84,12 @@ function ownVariantLines(mapped: MappedKernel): VariantLine[] {
     return [...tuned, { name: key, schedule: text(vec, program.threads), when: tuned.length === 0 ? 'always' : 'otherwise' }]
   }
   if (program.kind === 'columns') {
-    const atOnce = program.each === 1 ? '' : `, ${program.each} chunks of each at once`
-    const schedule = `${vec} columns a thread, 32 threads a chunk, rows in ${program.parts} parts${atOnce}`
-    // Matches choose_stored_columns (native/device/columns.cuh).
+    const schedule = `${vec} columns a thread, 32 threads a chunk, each loads ${program.parts * program.each} rows at once`
+    // Matches choose_sections and choose_stored_columns (native/device/columns.cuh).
     const few = program.sequence.some(({ kind }) => kind === 'stores') ? `; up to ${4 * program.parts} rows are a thread's` : ''
-    const when = `always; the blocks of a cluster take a part each where tiles of columns are few${few}`
+    const sections = hasSections(program) ? ', and sections of the grid more than 4096 rows,' : ''
+    const divided = `${program.parts} blocks of a cluster divide the rows${sections}`
+    const when = `always; ${divided} where tiles of columns are few${few}`
     return [{ name: key, schedule, when }]
   }
   if (program.kind === 'totals') {

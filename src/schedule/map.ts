@@ -13,6 +13,7 @@ import { rowsAreNeighbours, scalarsAreNeighbours } from './access/coalescing.js'
 import { rowsOfSector, withRows } from './access/shared_sectors.js'
 import { stageLoads } from './access/staged_loads.js'
 import { columnsOf } from './divided/column_reductions.js'
+import { passesOf as dividedPassesOf } from './divided/divided_program.js'
 import { totalsOf } from './divided/full_reductions.js'
 import { insideOf, intervalOf } from './divided/update_range.js'
 import { windowsOf } from './divided/window_reductions.js'
@@ -29,7 +30,18 @@ import { groupRows } from './rows/group_rows.js'
 import { isCarried } from './rows/recurrence_variants.js'
 import { hasMemory } from './rows/resident_rows.js'
 import { splitLaunch } from './rows/split_launch.js'
-import { elementwiseThreads, fewGroups, isLegal, isProfitable, maxVec, rowVariants, vectorWidth } from './rules.js'
+import { walkKernels } from './rows/walk_kernels.js'
+import {
+  elementwiseThreads,
+  fewestWalkedChunks,
+  fewGroups,
+  isLegal,
+  isProfitable,
+  maxVec,
+  mostWalkedRows,
+  rowVariants,
+  vectorWidth,
+} from './rules.js'
 import { applySchedule } from './tuning/planned.js'
 import { applyTuning, type Tuning } from './tuning/tuning.js'
 import { verifyForms } from './verify/forms.js'
@@ -42,6 +54,7 @@ export const schedulePasses = {
   groupedMatmul,
   placeUpdates,
   columnsOf,
+  walkKernels,
   splitLaunch,
   groupRows,
   windowsOf,
@@ -116,7 +129,8 @@ function mapByRules(instance: Instance, passes: typeof schedulePasses, see: See,
   if (columns !== undefined) {
     const { kernel, axes, vec, program } = columns
     verifyKernel(kernel, 'finding columns')
-    return { instance, key: keyOf(instance), axes, vec, program }
+    const mapped: MappedKernel = { instance, key: keyOf(instance), axes, vec, program }
+    return part === undefined ? inWalks(given, mapped, passes, see) : mapped
   }
   const first = part ?? 1
   const split = passes.splitLaunch(given, first)
@@ -143,6 +157,25 @@ function mapByRules(instance: Instance, passes: typeof schedulePasses, see: See,
     see('merging axes', { kernel: merged })
   }
   return mapRows(instance, merged === undefined ? found : { ...found, kernel: merged }, passes, see)
+}
+
+/**
+ * Columns with several walks as a launch per walk, beside the one launch: blocks of one cluster divide the rows of a tile, and wait for each other in
+ * every walk, so few columns of many rows leave most of the device idle.
+ * @param columns the kernel as one launch
+ */
+function inWalks(given: Instance, columns: MappedKernel, passes: typeof schedulePasses, see: See): MappedKernel {
+  const kernels = columns.program.kind === 'columns' ? passes.walkKernels(given) : undefined
+  const length = columns.program.kind === 'columns' ? dividedPassesOf(columns.program)[0]?.loops[0]?.length : undefined
+  const isShort = length?.kind === 'const' && Number(length.value) <= mostWalkedRows
+  if (kernels === undefined || length === undefined || isShort) return columns
+  const launches = kernels.map((kernel, i) => {
+    verifyKernel(kernel, 'splitting walks')
+    see('splitting walks', { kernel })
+    return mapByRules({ ...given, kernel }, passes, see, i + 1)
+  })
+  const one: InRows = { mapped: columns, length, kept: mostWalkedRows, groups: fewestWalkedChunks * columns.vec }
+  return joined(columns.instance, launches, one)
 }
 
 /** The kernel with its groups as rows of one launch; undefined if they are none. @param given the kernel with updates placed */

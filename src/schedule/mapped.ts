@@ -134,13 +134,19 @@ export interface Split {
 /** One launch in place of several, and the sizes for which the launcher takes it. */
 export interface InRows {
   readonly mapped: MappedKernel
-  /** Elements of a group. */
+  /** Elements of a group, or rows of columns. */
   readonly length: Expr
-  /** Longest group that stays in registers. */
+  /** Longest group that stays in registers, or most rows. */
   readonly kept: number
-  /** Number of groups from which on longer groups are rows, too. */
+  /** Number of groups from which on longer groups are rows, too; of columns with more rows. */
   readonly groups: number
 }
+
+/** Extents whose product is the number of groups, or of columns. */
+export const groupExtents = ({ mapped }: Pick<InRows, 'mapped'>, extent: (dim: string) => Expr): readonly Expr[] => [
+  ...mapped.axes.map(({ dim }) => extent(dim)),
+  ...(mapped.program.kind === 'columns' ? [mapped.program.length] : []),
+]
 
 /** Launches of an op other than the last: the one in place of all, and those before the last. */
 export const launchesBeside = (split: Split | undefined): readonly MappedKernel[] => [

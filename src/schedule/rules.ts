@@ -77,6 +77,13 @@ export const fewRows = 528
 
 /** From this many groups on, blocks that read long groups again keep a large GPU as busy as launches that divide the groups. */
 export const fewGroups = 264
+/**
+ * Columns with several walks are one launch up to this many rows, each of which is at most a few microseconds of one cluster, or from this many
+ * chunks of columns on: clusters of eight blocks then have tiles for a large GPU.
+ */
+export const mostWalkedRows = 8191
+export const fewestWalkedChunks = 64
+
 /** 32-bit registers per lane for the rows that a block of the most threads keeps: half of those that it has. */
 const groupBudget = 32
 

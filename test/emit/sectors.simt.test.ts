@@ -13,6 +13,8 @@ export const spread = op('spread', { dims: ['m', 'n'], inputs: { x: tensor('f32'
   body: ({ x, at }) => (i) => ({ y: x(at(i)) }), facts: { at: { index: 'm' } } })
 export const rows = op('rows', { dims: ['m', 'n'], inputs: { x: tensor('f32', 'm n') }, outputs: { y: tensor('f32', 'm') },
   body: ({ x }, { n }) => (i) => ({ y: sum(n, (j) => x(i, j)) }) })
+export const columns = op('columns', { dims: ['m', 'n'], types, inputs: { x: tensor('T', 'm n') }, outputs: { y: tensor('f32', 'n') },
+  body: ({ x }, { m }) => (j) => ({ y: sum(m, (i) => x(i, j)) }) })
 `
 let host: Host
 let kernels: readonly Kernel[]
@@ -61,6 +63,13 @@ describe('sectors of a launch', () => {
     ['one element for all', () => 0, { accessed: [128 + 32, 128], distinct: [129, 128] }],
   ] as const)('counts a gather of %s', async (_, at, expected) => {
     expect(await count('spread', { m: 8192, n: 1024 }, at)).toMatchObject(expected)
+  })
+  // A warp reads 8 lanes of 4 rows at once. Chunks of 16 bytes would be 16 sectors in each of 8 loads of one element per lane.
+  it('counts columns of rows that are not aligned about four times, not eight', async () => {
+    const [aligned, odd] = [await count('columns__f16', { m: 40, n: 1024 }), await count('columns__f16', { m: 40, n: 1023 })]
+    expect(aligned).toMatchObject({ accessed: [2560, 1024], distinct: [2560, 128] })
+    expect(odd?.distinct[0]).toBeLessThan(2570)
+    expect(odd?.accessed[0]).toBeLessThan(4 * 2570)
   })
   it('counts rows by warps and blocks, and results that blocks store into shared sectors', async () => {
     expect(await count('rows', { m: 64, n: 256 })).toMatchObject({

@@ -39,6 +39,17 @@ export const threeAxes = op('three_axes', { dims: ['h', 'm', 'n'], types, inputs
     const top = max(h, (p) => max(m, (q) => max(n, (r) => x(p, q, r) * w(q))))
     return { y: (x(a, i, j) - top) * u(a, j) + w(i) }
   } })
+export const columnNorm = op('column_norm', { dims: ['m', 'n'], types, inputs: { x: tensor('T', 'm n'), w: tensor('T', 'n') }, outputs: { y: tensor('T', 'm n') },
+  body: ({ x, w }, { m }) => (i, j) => {
+    const mean = sum(m, (r) => x(r, j)) / m
+    const spread = sum(m, (r) => (x(r, j) - mean) ** 2) / m
+    return { y: (x(i, j) - mean) * rsqrt(spread + 1e-3) * w(j) }
+  } })
+export const columnSpread = op('column_spread', { dims: ['m', 'n'], types, inputs: { x: tensor('T', 'm n') }, outputs: { y: tensor('f32', 'n') },
+  body: ({ x }, { m }) => (j) => {
+    const mean = sum(m, (r) => x(r, j)) / m
+    return { y: sum(m, (r) => (x(r, j) - mean) ** 2) / m }
+  } })
 export const statistics = op('statistics', { dims: ['b', 'm', 'n'], types, inputs: { x: tensor('T', 'b m n') }, outputs: { y: tensor('f32', 'b'), top: tensor('f32', 'b') },
   body: ({ x }, { m, n }) => (b) => ({ y: sum(m, (r) => sum(n, (c) => x(b, r, c))), top: max(m, (r) => max(n, (c) => x(b, r, c))) }) })
 export const fromBest = op('from_best', { dims: ['m', 'n'], types, inputs: { x: tensor('T', 'm n') }, outputs: { y: tensor('T', 'm n') },
@@ -86,6 +97,28 @@ describe('an op of several launches', () => {
     }
     expect(complaints.filter((complaint) => complaint !== '')).toEqual([])
   })
+})
+
+it.each(['column_norm', 'column_spread'])('%s: a launch per walk for few columns of many rows', async (name) => {
+  const kernel = named(name)
+  const { split } = mapKernel({ kernel, types: { T: 'f16' }, dims: {} })
+  expect(split?.inRows?.mapped.program.kind).toBe('columns')
+  expect(split?.before.map(({ program }) => program.kind)).toEqual(
+    ['columns', 'columns'].slice(0, name === 'column_norm' ? 2 : 1),
+  )
+  const complaints: string[] = []
+  // The CPU device takes one launch for up to 127 rows, and for 8 columns or more; sections for more than 48 rows.
+  for (const [m, n] of [
+    [40, 5],
+    [200, 1],
+    [300, 7],
+    [200, 24],
+    [131, 67],
+  ] as const) {
+    const subject = { kernel, class: 'reduction' as const, inputs }
+    complaints.push(await check(host, subject, host.entry(`${name}__f16`), m, n))
+  }
+  expect(complaints.filter((complaint) => complaint !== '')).toEqual([])
 })
 
 it('blocks that divide a walk leave their results to the last of them', async () => {

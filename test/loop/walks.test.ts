@@ -8,7 +8,7 @@ import { walksOf } from '../../src/loop/kernel_loops.js'
 import { loopPasses } from '../../src/loop/pipeline.js'
 import { mapKernel } from '../../src/schedule/map.js'
 import { axis, kernel, load, loadInt, tensor } from '../schedule/fixtures.js'
-import { differences, type Passes } from './run_loops.js'
+import { differences, oneLaunch, type Passes } from './run_loops.js'
 
 const [r, c, i] = [index('r'), index('c'), index('i')]
 const x = load('x', r, c)
@@ -110,7 +110,8 @@ const run = (subject: Kernel, passes: Partial<Passes> = {}, n = 13) =>
 
 describe('programs whose rows are divided', () => {
   it.each([...columns, ...totals])('$name', (subject) => {
-    const walks = walksOf(mapKernel({ kernel: subject, types: { T: 'f32' }, dims: {} })).map(([walk]) => walk)
+    const instance = { kernel: subject, types: { T: 'f32' }, dims: {} } as const
+    const walks = walksOf(mapKernel(instance, undefined, undefined, oneLaunch)).map(([walk]) => walk)
     expect(walks).toEqual([columns.includes(subject) ? 'columns' : 'parts'])
     for (const n of [16, 13, 1]) expect(run(subject, {}, n), `${n} columns`).toEqual([])
   })

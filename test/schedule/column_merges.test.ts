@@ -72,9 +72,7 @@ describe('reductions of columns by a monoid of an author', () => {
     // Two inputs are two chunks of every row.
     const both = merge('own', [f32(1), x, load('z', r, c)])
     expect(eachOf({ ...reduced(both), tensors: [tensor('z', 'in', 'm n'), ...reduced(both).tensors] })).toBe(1)
-    expect(describeSchedule(mapKernel(instance(reduced(merge('own', three)))))).toContain(
-      'rows in 2 parts, 2 chunks of each at once',
-    )
+    expect(describeSchedule(mapKernel(instance(reduced(merge('own', three)))))).toContain('each loads 4 rows at once')
   })
 
   it('share a walk with other reductions, and name all their results', () => {

@@ -2,7 +2,7 @@
  * Launches in front of a kernel as CUDA source. Each has a namespace of its own in the file, since its vector width and its names are its
  * own. The launcher of the op runs them in order and gives each the buffers and the scratch tensors that it reads and writes.
  */
-import { extentIn, type InRows, type MappedKernel, type Split } from '../../schedule/mapped.js'
+import { extentIn, groupExtents, type InRows, type MappedKernel, type Split } from '../../schedule/mapped.js'
 import { productText, toCount } from '../launch/conditions.js'
 import { launcherBody } from '../launch/launcher.js'
 import { operandText, type Scope, wideText } from '../print/expression.js'
@@ -49,15 +49,14 @@ export function splitBody(mapped: MappedKernel, { whole, before, inRows }: Split
 }
 
 /** Source that computes groups as rows where their sizes suit one launch. */
-function rowsLines(
-  { mapped, length, kept, groups }: InRows,
-  whole: Pick<MappedKernel, 'instance'>,
-  scope: Scope,
-): readonly string[] {
-  const extents = mapped.axes.map(({ dim }) => operandText(extentIn(whole)(dim), scope))
+function rowsLines(inRows: InRows, whole: Pick<MappedKernel, 'instance'>, scope: Scope): readonly string[] {
+  const { mapped, length, kept, groups } = inRows
+  const extents = groupExtents(inRows, extentIn(whole)).map((each) => operandText(each, scope))
   const elements = wideText(length, scope, toCount)
   return [
-    `// A block keeps a group of up to ${kept} elements in registers.`,
+    mapped.program.kind === 'columns'
+      ? `// Clusters reduce columns of up to ${kept} rows, or many columns.`
+      : `// A block keeps a group of up to ${kept} elements in registers.`,
     `if (heddle::suit_rows(${productText(extents)}, ${elements}, ${kept}, ${groups})) return ${rowsName}::run(launch, error);`,
   ]
 }

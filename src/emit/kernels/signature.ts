@@ -3,6 +3,7 @@ import { dtypeInfo } from '../../ir/dtype.js'
 import { resolveDType } from '../../ir/instance.js'
 import type { Walk } from '../../loop/ir.js'
 import { rowStatementOf } from '../../schedule/constructs/index.js'
+import { hasSections } from '../../schedule/divided/divided_program.js'
 import type { ElementwiseProgram, MappedKernel, RowProgram } from '../../schedule/mapped.js'
 import { type Body, functionName } from './frame.js'
 
@@ -29,6 +30,11 @@ export function signatureOf(mapped: MappedKernel, walk: Walk): Signature {
         comment: 'A thread reduces VEC neighbouring columns of its rows.',
         template: 'template <class Team>',
         bounds: 'Team::threads, 1',
+        ...(hasSections(program)
+          ? {
+              first: ['[[maybe_unused]] const heddle::Out<float> left', '[[maybe_unused]] const heddle::Out<int> arrived'],
+            }
+          : {}),
         name: functionName(mapped, walk),
       }
     case 'totals':

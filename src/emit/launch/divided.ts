@@ -1,6 +1,7 @@
 /** Launches of column programs and programs of totals as source. The device headers choose their teams. */
 import type CodeBlockWriter from 'code-block-writer'
-import { type ColumnProgram, passesOf, type TotalProgram, walkOf } from '../../schedule/divided/divided_program.js'
+import type { Expr } from '../../ir/expr.js'
+import { type ColumnProgram, hasSections, passesOf, type TotalProgram, walkOf } from '../../schedule/divided/divided_program.js'
 import type { Reduced } from '../../schedule/divided/reduction.js'
 import type { MappedKernel } from '../../schedule/mapped.js'
 import { functionName } from '../kernels/frame.js'
@@ -50,22 +51,35 @@ export function writeColumnLaunch(
   scope: Scope,
   writer: CodeBlockWriter,
 ): void {
-  const { length, parts, each, sequence } = program
+  const { length, parts, each } = program
   const columns = expressionText(length, scope)
   const shared = passesOf(program).map(({ reductions }) => `heddle::bytes_of_walk<Team, VEC, ${functorsOf(reductions, mapped)}>`)
-  writer.write('const auto run = [&](auto team, int64_t tiles) -> int32_t ').inlineBlock(() => {
-    writer.writeLine('using Team = decltype(team);')
-    writer.writeLine(`constexpr uint32_t shared = ${shared.join(' + ')};`)
-    const kernel = `${functionName(mapped, 'columns')}<Team>`
-    writer.writeLine(`return heddle::launch_columns<Team>(launch, error, "${mapped.key}", tiles, shared, ${kernel}, ${args});`)
-  })
+  const kernel = `${functionName(mapped, 'columns')}<Team>`
+  const divided = hasSections(program)
+  writer
+    .write(`const auto run = [&](auto team, int64_t tiles${divided ? ', int64_t sections' : ''}) -> int32_t `)
+    .inlineBlock(() => {
+      writer.writeLine('using Team = decltype(team);')
+      writer.writeLine(`constexpr uint32_t shared = ${shared.join(' + ')};`)
+      const given = `launch, error, "${mapped.key}", tiles`
+      if (divided) {
+        const functors = passesOf(program).map(({ reductions }) => functorsOf(reductions, mapped))
+        writer.writeLine(`constexpr int words = heddle::words_of_totals<${functors.join(', ')}> * Team::lanes * VEC;`)
+        writer.writeLine(`return heddle::launch_sections<Team>(${given}, sections, words, shared, ${kernel}, ${args});`)
+      } else writer.writeLine(`return heddle::launch_columns<Team>(${given}, shared, ${kernel}, ${args});`)
+    })
   writer.write(';').newLine()
-  // There may be few stored rows, such as channels.
-  const stored = sequence.find((step) => step.kind === 'stores')
-  const rows = (stored?.loops ?? []).map((loop) => `, ${expressionText(loop.length, scope)}`).join('')
-  const choose = stored === undefined ? 'choose_columns' : 'choose_stored_columns'
+  const [choose, rows] = choiceOf(program)
+  const sizes = [columns, ...rows.map((each) => expressionText(each, scope))].join(', ')
   const chunks = each === 1 ? '' : `, ${each}`
-  writer.writeLine(
-    `return heddle::${choose}<VEC, ${parts}${chunks}>(${productText(extents)}, ${columns}${rows}, arguments, run);`,
-  )
+  writer.writeLine(`return heddle::${choose}<VEC, ${parts}${chunks}>(${productText(extents)}, ${sizes}, arguments, run);`)
+}
+
+/** The function that chooses the blocks of a column program, and the extents that it needs beside those of columns. */
+function choiceOf(program: ColumnProgram): readonly [choose: string, extents: readonly Expr[]] {
+  // There may be few stored rows, such as channels.
+  const stored = program.sequence.find((step) => step.kind === 'stores')
+  const [pass] = passesOf(program)
+  if (stored !== undefined) return ['choose_stored_columns', stored.loops.map(({ length }) => length)]
+  return hasSections(program) ? ['choose_sections', (pass?.loops ?? []).map(({ length }) => length)] : ['choose_columns', []]
 }

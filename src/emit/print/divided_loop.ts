@@ -71,11 +71,11 @@ function ofSlots({ loops }: DividedLoop, { context }: Printing): Rounds {
   const row = context.names.value(loop.index)
   const rows = operandText(loop.length, context)
   return {
-    header: `for (int64_t round = team.first_row(); valid > 0 && round < ${rows}; round += Team::round)`,
+    header: `for (int64_t round = team.first_row(); valid > 0 && round < ${rows}; round += team.round())`,
     count: 'Team::loads',
     begin: () => [
-      `if (round + Team::rows_before(j) >= ${rows}) break;`,
-      `const int ${row} = static_cast<int>(round) + Team::rows_before(j);`,
+      `if (round + team.rows_before(j) >= ${rows}) break;`,
+      `const int ${row} = static_cast<int>(round) + team.rows_before(j);`,
     ],
     inside: { row },
   }

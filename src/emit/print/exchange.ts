@@ -14,7 +14,7 @@ export function announceLine({ name, accumulators, before }: Announce, printing:
   return `const ${type} ${declare(name, 'totals', printing)}(shared${bytes.join('')});${mark(...accumulators.flatMap(({ from }) => from))}`
 }
 
-export function exchangeLines({ across, through, parts }: Exchange, printing: Printing): string[] {
+export function exchangeLines({ across, through, sections, parts }: Exchange, printing: Printing): string[] {
   const { context, given } = printing
   const { names, elements } = context
   const places = mark(...parts.flatMap(({ accumulator }) => accumulator.from))
@@ -44,8 +44,11 @@ export function exchangeLines({ across, through, parts }: Exchange, printing: Pr
       if (typeof monoid !== 'string') elements.set(name, fieldText(monoid, i, `${array}[i]`))
     return { array, type: `heddle::Fields<${into.length}>` }
   })
-  return [
-    ...arrays.map(({ array, type }) => `${type} ${array}[VEC];${places}`),
-    `${given.get(through ?? '')}.combine(team, ${[...all, ...arrays.map(({ array }) => array)].join(', ')});${places}`,
-  ]
+  const totals = given.get(through ?? '')
+  const args = [...all, ...arrays.map(({ array }) => array)].join(', ')
+  const combined =
+    sections === true
+      ? `if (!${totals}.combine_sections(team, left, arrived, ${args})) return;`
+      : `${totals}.combine(team, ${args});`
+  return [...arrays.map(({ array, type }) => `${type} ${array}[VEC];${places}`), `${combined}${places}`]
 }

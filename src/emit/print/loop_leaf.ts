@@ -55,7 +55,8 @@ export function leafText(loop: Leaf, printing: Printing): readonly string[] {
       return exchangeLines(loop, printing)
     case 'storeChunk': {
       const { access, buffer } = loop
-      const call = `heddle::${context.chunkStore ?? 'store_chunk'}<${widthText(access, context)}>`
+      const chunk = `heddle::${context.chunkStore ?? 'store_chunk'}<${widthText(access, context)}>`
+      const call = printing.apart === true ? 'heddle::store_apart<VEC, STEP>' : chunk
       const offset = chunkOffset(access, printing.first, printing)
       const text = `${whenText(loop, context)}${call}(${names.tensor(access.tensor)}, ${offset}, valid, ${given.get(buffer)});`
       return [text + mark(...loop.from)]
@@ -130,7 +131,7 @@ export function guardedText(
 
 /** Source of one chunk. */
 export const chunkText = ({ load, access }: Copy, printing: Printing): string =>
-  `heddle::load_chunk<${widthText(access, printing.context)}>(${printing.context.names.tensor(load.tensor)}, ${chunkOffset(access, printing.first, printing)}, valid)`
+  `heddle::${printing.apart === true ? 'load_apart<VEC, STEP' : `load_chunk<${widthText(access, printing.context)}`}>(${printing.context.names.tensor(load.tensor)}, ${chunkOffset(access, printing.first, printing)}, valid)`
 
 /** A load of one chunk. */
 function chunkLine(copy: Copy, printing: Printing): string {
@@ -175,7 +176,7 @@ function scannedText({ name, monoid }: Pick<Accumulator, 'name' | 'monoid'>, fie
 function accumulateLine({ into, values }: Accumulate, { context, given, first, row }: Printing): string {
   const texts = values.map((value) => expressionText(value, context))
   const element = typeof into.monoid === 'string' ? texts.join() : fieldsText(texts)
-  if (into.columns === true) return `${given.get(into.name)}.add(j, i, ${element}, ${row});${mark(...values)}`
+  if (into.columns === true) return `${given.get(into.name)}.add(i, ${element}, ${row});${mark(...values)}`
   return `${given.get(into.name)}.add(${into.scan ? 'i, ' : ''}${element}, ${first} + i);${mark(...values)}`
 }
 

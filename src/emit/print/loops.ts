@@ -120,8 +120,15 @@ function printLanes(loop: LaneLoop, printing: Printing): void {
   given.set(firstOf(index), first)
   given.set(placeOf(index), 'i')
   const body = (): void => print(loop.body, { ...printing, first })
-  if (walk === 'single' || walk === 'columns') {
+  if (walk === 'single') {
     body()
+  } else if (walk === 'columns') {
+    const apart = loop.apart === true
+    if (apart) writer.writeLine('constexpr int STEP = WHOLE ? 1 : Team::lanes;')
+    const firstOfTile = `heddle::first_column<Team, VEC${apart ? ', STEP' : ''}>(team, tile, ${length})`
+    writer.writeLine(`const int ${first} = ${firstOfTile};`)
+    writer.writeLine(`const int valid = heddle::columns_left${apart ? '<STEP>' : ''}(${first}, ${length});`)
+    print(loop.body, { ...printing, first, apart })
   } else if (walk === 'kept') {
     writer.writeLine('HEDDLE_UNROLL')
     writer.write('for (int chunk = 0; chunk < CHUNKS; ++chunk)').block(() => {
@@ -153,13 +160,15 @@ function printLanes(loop: LaneLoop, printing: Printing): void {
 }
 
 function printVector({ index, body }: VectorLoop, printing: Printing): void {
-  const { writer, names, used } = printing.context
+  const { first, apart, context } = printing
+  const { writer, names, used } = context
   used.indices.delete(index)
   const inside = body.flatMap((each) => linesOf(each, printing))
   if (inside.length === 0) return
   writer.writeLine('HEDDLE_UNROLL')
   writer.write('for (int i = 0; i < VEC; ++i)').block(() => {
-    if (used.indices.has(index)) writer.writeLine(`const int ${names.value(index)} = ${printing.first} + i;`)
+    if (used.indices.has(index))
+      writer.writeLine(`const int ${names.value(index)} = ${first} + i${apart === true ? ' * STEP' : ''};`)
     for (const line of inside) writer.writeLine(line)
   })
 }

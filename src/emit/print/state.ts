@@ -10,6 +10,8 @@ export interface Printing {
   readonly given: Map<string, string>
   /** Source of the first element's index in the enclosing chunk. */
   readonly first: string
+  /** True if the elements of a chunk are `STEP` apart. */
+  readonly apart?: boolean
   /** Source of the current row of slots. */
   readonly row?: string
   /** Source of the constructs that lanes compute together. */

@@ -63,11 +63,7 @@ function digitLines(digit: Digit, isLast: boolean, { owner }: Work, context: Pas
           `const int ${first} = heddle::peel(position, heddle::chunks_of<VEC>(${length})) * VEC;`,
           validLine(digit.length, first, context),
         ]
-      return [
-        `const int tile = heddle::peel(position, heddle::column_tiles<Team, VEC>(${length}));`,
-        `const int valid = heddle::columns_left<Team, VEC>(team, tile, ${length});`,
-        `const int ${first} = ${length} - valid;`,
-      ]
+      return [`const int tile = heddle::peel(position, heddle::column_tiles<Team, VEC>(${length}));`]
     }
     case 'tiles': {
       const side = `Shape::${digit.side}`

@@ -78,7 +78,9 @@ export function versionWalks(loops: readonly Loop[], frame: Known): readonly Loo
   })
   if (lengths.length === 0) return loops
   const isPacked = ({ rows }: Access): boolean => rows === 'packed'
-  const body = mapLoops(after, (node) => unchecked(node, isPacked))
+  const isApart = accessesOf(after).every(isPacked)
+  const spread = (node: Loop): Loop => (isColumns(node) ? { ...node, apart: isApart } : node)
+  const body = mapLoops(after, (node) => unchecked(node, isPacked).map(spread))
   return [
     ...loops.slice(0, first),
     {
@@ -90,6 +92,8 @@ export function versionWalks(loops: readonly Loop[], frame: Known): readonly Loo
     },
   ]
 }
+
+const isColumns = (node: Loop): node is LaneLoop => node.kind === 'for' && node.owner === 'lane' && node.walk === 'columns'
 
 /** A loop of a row, after what is declared and loaded for it. */
 interface Segment {

@@ -72,6 +72,10 @@ export type DividedProgram = ColumnProgram | TotalProgram
 export const passesOf = ({ sequence }: Pick<DividedProgram, 'sequence'>): readonly DividedPass[] =>
   sequence.flatMap((step) => (step.kind === 'pass' ? [step] : []))
 
+/** True for columns that are reduced in one walk, whose rows blocks of the whole grid may divide: the last of them goes on. */
+export const hasSections = ({ sequence }: ColumnProgram): boolean =>
+  sequence.filter(({ kind }) => kind === 'pass' || kind === 'stores').length === 1
+
 /** The pass of a program of totals. */
 export function walkOf(program: TotalProgram): DividedPass {
   const [pass] = passesOf(program)

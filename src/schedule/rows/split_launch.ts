@@ -70,6 +70,21 @@ export function splitLaunch(instance: Instance, part: number): SplitKernel | und
   return repeated.length > 0 || totalsOf({ ...instance, kernel: split.first }) !== undefined ? split : undefined
 }
 
+/**
+ * The first walk over columns as a launch of its own, whose blocks the whole grid divides; the rest reads its results.
+ * @param part as of `splitLaunch`
+ * @returns undefined for a kernel whose reductions are no statements
+ */
+export function splitWalk({ kernel }: Instance, part: number): SplitKernel | undefined {
+  if (isUpdating(kernel) || kernel.rows.some(({ also = [] }) => also.length > 0)) return undefined
+  const all = reductionsOf(kernel, new Map())
+  const level = Math.min(...all.map((each) => each.level))
+  const [one] = all.filter((each) => each.level === level)
+  if (one === undefined) return undefined
+  const moved = all.filter((each) => each.level === level && isBeside(each, one))
+  return divide(kernel, moved, part)
+}
+
 /** True if two reductions run over the same loops for the same rows. */
 const isBeside = (a: Known, b: Known): boolean =>
   a.axes.size === b.axes.size && [...a.axes].every((axis) => b.axes.has(axis)) && sameLoops(a.loops, b.loops)
