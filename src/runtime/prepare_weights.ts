@@ -40,17 +40,41 @@ interface Exact {
  * these, so that they are rounded once, except for those that the model itself stores as int8. Reading an int8 weight throws usage `quant.*`.
  * @throws usage `program.weight` for a part that does not exist, and for one whose rows differ in form from those of the others
  */
-export function prepareWeights(
+export const prepareWeights = (
   applications: readonly GraphApplication[],
   weights: Weights,
   layouts: Layouts = {},
   exact: Weights = weights,
-  { stored = {}, maxima = {} }: KnownInt8 = {},
+  known: KnownInt8 = {},
+): Record<string, Weight> => prepared(applications.flatMap(weightSources), { weights, layouts, exact }, known)
+
+/** The int8 weights that the applications read, and their scales. @param exact the tensors that they are made of. @throws as `prepareWeights` */
+export const prepareInt8 = (
+  applications: readonly GraphApplication[],
+  exact: Weights,
+  layouts: Layouts,
+): Record<string, Weight> =>
+  prepared(
+    applications.flatMap(weightSources).filter(({ made }) => made !== undefined),
+    { weights: {}, layouts, exact },
+    {},
+  )
+
+interface Given {
+  readonly weights: Weights
+  readonly layouts: Layouts
+  readonly exact: Weights
+}
+
+function prepared(
+  sources: readonly WeightSource[],
+  { weights, layouts, exact }: Given,
+  { stored = {}, maxima = {} }: KnownInt8,
 ): Record<string, Weight> {
   const floats = { exact, maxima }
   const made: Record<string, Weight> = {}
   const known = new Map<string, Float32Array>()
-  for (const source of applications.flatMap(weightSources)) {
+  for (const source of sources) {
     if (made[source.name] !== undefined) continue
     if (source.made !== undefined && source.parts.some((part) => getOwn(stored, part) !== undefined)) {
       made[source.name] = asStored(source, { ...madeInt8(source, floats, stored), ...stored }, layouts)

@@ -5,7 +5,7 @@ import type { Graph, GraphValue } from '../../src/ir/graph.js'
 import type { GraphApplication } from '../../src/runtime/application.js'
 import { decode, encode } from '../../src/runtime/buffer.js'
 import { findLayout, layoutOffset } from '../../src/runtime/layouts.js'
-import { prepareWeights } from '../../src/runtime/prepare_weights.js'
+import { prepareInt8, prepareWeights } from '../../src/runtime/prepare_weights.js'
 import { quantiseWeights } from '../../src/runtime/quantise_weights.js'
 import type { WeightTensor } from '../../src/runtime/session.js'
 import { type Int8Tensor, inMemory, type Weight, weightBytes } from '../../src/runtime/weight.js'
@@ -53,6 +53,17 @@ const quantised = (name: string) => quantiseWeights({ name, values: exactValues(
 describe('prepareWeights', () => {
   it('makes only tensors that the application reads', async () => {
     expect(Object.keys(prepare()).sort()).toEqual(['fc:int8:col32', 'fc:steps:0.5', 'q+k', 'q+k:int8:row', 'q+k:steps:0.5'])
+  })
+
+  it('makes int8 weights alone, of no other tensors: a stack of floats needs none', () => {
+    const { fc } = tensors('f32')
+    const halves = {
+      ...graph,
+      weights: { fc: 2, 'fc.steps': 3, plain: 4 },
+      steps: { 'fc.steps': { weight: 'fc', times: 'x.step' } },
+    }
+    const made = prepareInt8([{ ...application, graph: halves }], { ...(fc === undefined ? {} : { fc }) }, layouts)
+    expect(Object.keys(made).sort()).toEqual(['fc:int8:col32', 'fc:steps:0.5'])
   })
 
   it('quantises the rows of a stack as those of its parts', async () => {

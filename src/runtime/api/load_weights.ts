@@ -4,7 +4,7 @@ import type { LayoutDecl } from '../../lang/layout.js'
 import type { GraphApplication } from '../application.js'
 import { encode } from '../buffer.js'
 import type { Layouts } from '../layouts.js'
-import { prepareWeights } from '../prepare_weights.js'
+import { prepareInt8 } from '../prepare_weights.js'
 import type { TensorSlice as HeldTensor } from '../session.js'
 import type { Weight, WeightTensor } from '../weight.js'
 import { weightSources } from '../weight_tensors.js'
@@ -54,8 +54,7 @@ export function preparedWeights(
   if (quantised.size === 0) return { uploaded, there }
   // Int8 weights are quantised from float32, which represents the storage types of models exactly.
   const exact = Object.fromEntries([...quantised].map((part) => [part, floats(onHost(loaded, part, weights[part]))]))
-  const made = prepareWeights(applications, {}, layouts, exact)
-  return { uploaded: { ...uploaded, ...made }, there }
+  return { uploaded: { ...uploaded, ...prepareInt8(applications, exact, layouts) }, there }
 }
 
 function floats({ dtype, shape, data }: Tensor<DType>): WeightTensor {
