@@ -56,12 +56,8 @@ function lineOf(loop: Loop): string {
     }
     case 'announce':
       return `announce the exchange of ${loop.accumulators.map(accumulatorName).join(', ')}`
-    case 'exchange': {
-      const into = loop.parts.flatMap((part) => part.into.map(({ name }) => name)).join(', ')
-      const slots = loop.sections === true ? 'slots and sections' : 'slots'
-      const across = loop.across === 'slot' ? `${slots}, for each column` : 'the grid, by its last block'
-      return `let ${into} = combine ${loop.parts.map(({ accumulator }) => accumulatorName(accumulator)).join(', ')} across ${across}`
-    }
+    case 'exchange':
+      return exchangeText(loop)
     case 'storeChunk':
       return `store chunk ${place(loop.access)} = ${loop.buffer}${when(loop.when)}${checks(loop.access)}`
     case 'store':
@@ -78,16 +74,28 @@ function lineOf(loop: Loop): string {
       return `${loop.stmt.kind}: ${loop.part}${loop.part === 'element' ? ` ${printExpr(loop.stmt.value)}` : ''}`
     case 'call':
       return `call ${loop.stmt.kind === 'team' ? loop.stmt.construct : loop.stmt.kind}`
-    case 'version': {
-      const lengths = loop.lengths.map((length) => (length === undefined ? 'false' : `${printExpr(length)} % VEC == 0`))
-      const tensors = [...new Set(loop.aligned.map(({ tensor }) => tensor))].join(', ')
-      const known = loop.stated.map((length) => `; VEC divides ${printExpr(length)} by facts`)
-      return `two versions: whole rows if ${[...new Set(lengths), `${tensors} aligned`].join(' and ')}${[...new Set(known)].join('')}`
-    }
+    case 'version':
+      return versionText(loop)
   }
 }
 
-function forText(loop: Extract<Loop, { readonly kind: 'for' }>): string {
+type Of<Kind extends Loop['kind']> = Extract<Loop, { readonly kind: Kind }>
+
+function exchangeText({ parts, across, sections }: Of<'exchange'>): string {
+  const into = parts.flatMap((part) => part.into.map(({ name }) => name)).join(', ')
+  const slots = sections === true ? 'slots and sections' : 'slots'
+  const owner = across === 'slot' ? `${slots}, for each column` : 'the grid, by its last block'
+  return `let ${into} = combine ${parts.map(({ accumulator }) => accumulatorName(accumulator)).join(', ')} across ${owner}`
+}
+
+function versionText({ lengths, aligned, stated }: Of<'version'>): string {
+  const whole = lengths.map((length) => (length === undefined ? 'false' : `${printExpr(length)} % VEC == 0`))
+  const tensors = [...new Set(aligned.map(({ tensor }) => tensor))].join(', ')
+  const known = stated.map((length) => `; VEC divides ${printExpr(length)} by facts`)
+  return `two versions: whole rows if ${[...new Set(whole), `${tensors} aligned`].join(' and ')}${[...new Set(known)].join('')}`
+}
+
+function forText(loop: Of<'for'>): string {
   switch (loop.owner) {
     case 'vector':
       return `for ${loop.index} in chunk: vector`

@@ -7,6 +7,7 @@ import type { Expr } from '../../ir/expr.js'
 import { hashOf } from '../../ir/expr_hash.js'
 import { freeNames, visit } from '../../ir/walk.js'
 import { type RowDef, rowExprs } from '../../schedule/normalise/normal.js'
+import { contains } from '../../schedule/normalise/rewrite.js'
 
 export interface Term {
   readonly factor: Expr
@@ -106,7 +107,7 @@ export function polynomialOf(expr: Expr, reading: Reading): Polynomial | undefin
   if (!varies(expr, index)) return expr.type === 'f32' ? [{ factor: expr, rest: [], degree: 0 }] : undefined
   const value = computedOf(expr, reading)
   if (value !== undefined && !isVector(expr, rows, index)) return polynomialOf(value, reading)
-  if (!contains(expr, anchor) && !isKnown(expr, known)) {
+  if (!contains(expr, isSame(anchor)) && !isKnown(expr, known)) {
     return expr.type === 'f32' ? [{ factor: one, rest: [expr], degree: 0 }] : undefined
   }
   if (expr.kind !== 'call') return undefined
@@ -149,19 +150,10 @@ export function totalOf(terms: Polynomial, sumOf: (value: Expr | undefined) => E
 }
 
 /** True if an expression has different values for the elements of a row. */
-export function varies(expr: Expr, index: string): boolean {
-  let found = false
-  visit(expr, (node) => {
-    if (node.kind === 'element' || (node.kind === 'index' && node.name === index)) found = true
-  })
-  return found
-}
+export const varies = (expr: Expr, index: string): boolean =>
+  contains(expr, (node) => node.kind === 'element' || (node.kind === 'index' && node.name === index))
 
-function contains(expr: Expr, part: Expr): boolean {
+const isSame = (part: Expr): ((node: Expr) => boolean) => {
   const key = hashOf(part)
-  let found = false
-  visit(expr, (node) => {
-    if (node.kind === part.kind && hashOf(node) === key) found = true
-  })
-  return found
+  return (node) => node.kind === part.kind && hashOf(node) === key
 }

@@ -60,8 +60,8 @@ export function readFileAlone(project: SpecProject, path: string): readonly Diag
 export type Shipped = Pick<Specs, 'kernels' | 'layouts'>
 
 /**
- * The named shipped ops, and every shipped layout, where they are not known (cache/shipped.ts). Shipped modules are free of errors. Their kernels keep their locations in the package, so that the
- * source generated from them equals the shipped source.
+ * The named shipped ops, and every shipped layout, where they are not known (cache/shipped.ts). Shipped modules are free of errors. Their kernels keep
+ * their locations in the package, so that the source generated from them equals the shipped source.
  * @param folder of the package
  */
 export function readShipped(opened: SpecProject, folder: string, names: ReadonlySet<string>): Shipped {
