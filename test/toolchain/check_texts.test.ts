@@ -5,7 +5,9 @@ import { afterEach, expect, test, vi } from 'vitest'
 import { recordFile } from '../../src/emit/write.js'
 import { checkTexts, oneOfEachOp, samples } from '../../src/toolchain/check_texts.js'
 import { cacheFolder } from '../../src/toolchain/index.js'
-import { readRecord } from '../../src/toolchain/record.js'
+import type { KernelResources } from '../../src/toolchain/ptxas.js'
+import { placeOf, type RecordedText, readRecord } from '../../src/toolchain/record.js'
+import { refuseDifferent } from '../../src/toolchain/record_check.js'
 import { projectWithNvcc } from './fake_nvcc.js'
 import type { TestProject } from './project.js'
 
@@ -111,12 +113,35 @@ test('recorded sources are compiled in part, all of them in eight checks, and wr
   // The default part is the same for the same sources.
   expect(parts).toContain((await checkTexts({ generated })).compiled)
 
-  await change(generated, (line) => (line.includes('op7__f32.cu","arch":"sm_90') ? line.replace(',32,', ',31,') : line))
+  // Registers depend on the other sources of a unit: one step of them is not a difference.
+  await change(generated, (line) => (line.includes('op7__f32.cu","arch":"sm_90') ? line.replace(',32,', ',24,') : line))
+  expect((await checkTexts({ generated, sample: 'all' })).record).toBe('tried')
+  await change(generated, (line) => (line.includes('op7__f32.cu","arch":"sm_90') ? line.replace(',24,', ',23,') : line))
   const found = await Promise.allSettled(parts.map((_, sample) => checkTexts({ generated, sample })))
   const refused = found.flatMap((result) => (result.status === 'rejected' ? [result.reason] : []))
   expect(refused).toMatchObject([{ code: 'build.record', message: expect.stringContaining('for cuda/op7__f32.cu sm_90\n') }])
   await checkTexts({ generated, record: true, sample: 'all' })
   expect((await checkTexts({ generated, sample: 'all' })).record).toBe('tried')
+})
+
+test('kernels of a file are compared by name, in any order: one step of registers is equal, all else is not', () => {
+  const kernel = (name: string, registers: number, more: Partial<KernelResources> = {}): KernelResources => {
+    const none = { sharedBytes: 0, stackBytes: 0, spillStoreBytes: 0, spillLoadBytes: 0 }
+    return { kernel: name, arch: 'sm_90', threads: 128, registers, ...none, ...more }
+  }
+  const text = (...resources: readonly KernelResources[]) => ({ text: 'cuda/one.cu', arch: 'sm_90', key: 'key', resources })
+  const recorded = text(kernel('a', 40), kernel('b', 96))
+  const refuse = (made: RecordedText) => () =>
+    refuseDifferent([made], { keys: [], current: new Map([[placeOf(recorded), recorded]]), stale: new Set() })
+  expect(refuse(text(kernel('b', 90), kernel('a', 48)))).not.toThrow()
+  for (const made of [
+    text(kernel('b', 96), kernel('a', 49)),
+    text(kernel('a', 40)),
+    text(kernel('a', 40), kernel('c', 96)),
+    text(kernel('a', 40), kernel('b', 96, { sharedBytes: 8 })),
+    text(kernel('a', 40), kernel('b', 96, { spillStoreBytes: 4 })),
+  ])
+    expect(refuse(made)).toThrow(/disagrees with nvcc for cuda\/one\.cu sm_90/)
 })
 
 const many = Object.fromEntries(
