@@ -50,6 +50,8 @@ inline MatmulChoice choose(int64_t m, int64_t n, int64_t steps, int64_t multipro
   // A multiprocessor without a block reads nothing. Narrower tiles give more blocks, and clusters of two fit on every GPU. Larger clusters
   // leave multiprocessors idle where the number in a group (GPC) is not a multiple of the cluster's size.
   if (streams && 2 * squares <= multiprocessors) return {MatmulTile::cluster_64x64, 2};
+  // Wider tiles that are no fewer compute columns that do not exist.
+  if (squares == wides && squares <= multiprocessors) return {MatmulTile::cluster_64x64, 2};
   // Two blocks share a multiprocessor.
   if (2 * wides <= 2 * multiprocessors) return {MatmulTile::cluster_64x96, 2};
   return {};

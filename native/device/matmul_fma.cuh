@@ -7,7 +7,7 @@
 #ifndef HEDDLE_MATMUL_FMA_CUH
 #define HEDDLE_MATMUL_FMA_CUH
 
-#include "matmul_fma_tile.cuh"
+#include "matmul_fma_stages.cuh"
 
 namespace heddle {
 
@@ -102,17 +102,31 @@ class Multiplier {
     Pack<float, 4> columns[8];
     HEDDLE_UNROLL
     for (uint32_t j = 0; j < 8; ++j) columns[j] = load_shared_16<float>(right + j * step_row_bytes);
+    constexpr uint32_t held = Tile::held_rows < Count ? Tile::held_rows : Count;
     HEDDLE_UNROLL
-    for (uint32_t i = 0; i < Count; ++i) {
-      constexpr uint32_t rows = Tile::threads_m;
-      const Shared16 at = rows % 8 == 0 ? left : stage + (left_ ^ w * 16 ^ i * rows % 8 * 16);
-      const auto own = load_shared_16<float>(at + i * rows * step_row_bytes);
+    for (uint32_t first = 0; first < Count; first += held) {
+      Pack<float, 4> rows[held];
+      HEDDLE_UNROLL
+      for (uint32_t i = 0; i < held && first + i < Count; ++i) rows[i] = load_shared_16<float>(row_at(left, stage, w, first + i));
       HEDDLE_UNROLL
       for (int e = 0; e < 4; ++e) {
         HEDDLE_UNROLL
-        for (int j = 0; j < 8; ++j) sums[i][j] += own.v[e] * columns[j].v[e];
+        for (uint32_t i = 0; i < held && first + i < Count; ++i) {
+          HEDDLE_UNROLL
+          for (uint32_t j = 0; j < 8; ++j) {
+            // Neighbouring multiply-adds share an operand, which is then read once: reads of three registers of two banks take two cycles.
+            const uint32_t column = (first + i) % 2 == 0 ? j : 7 - j;
+            sums[first + i][column] += rows[i].v[e] * columns[column].v[e];
+          }
+        }
       }
     }
+  }
+  /// Place of the word of the thread's row `i`.
+  __device__ __forceinline__ Shared16 row_at(Shared16 left, Shared16 stage, uint32_t w, uint32_t i) const {
+    constexpr uint32_t rows = Tile::threads_m;
+    const Shared16 at = rows % 8 == 0 ? left : stage + (left_ ^ w * 16 ^ i * rows % 8 * 16);
+    return at + i * rows * step_row_bytes;
   }
 
   uint32_t left_, right_;  // places in a stage of the thread's first word

@@ -15,7 +15,7 @@ using FmaFewTile = FmaTile<16, 64, 8, 8, 1, 5, Computed ? 2 : 4>;
 template <bool Computed>
 using FmaSquareTile = std::conditional_t<Computed, FmaTile<64, 64, 8, 4, 1, 4, 1>, FmaTile<64, 64, 16, 4, 2, 3, 2>>;
 using FmaWideTile = FmaTile<64, 128, 16, 2, 2, 3, 2>;
-using FmaLargeTile = FmaTile<128, 128, 16, 1, 2, 3, 2>;
+using FmaLargeTile = FmaTile<128, 128, 16, 1, 1, 2, 2>;
 
 namespace fma {
 
@@ -56,12 +56,14 @@ struct TileTime {
   int64_t exchange;  // of each part of k beyond the first
   int64_t bytes;     // of factors that arrive per clock, from memory and the shared cache
 };
-// From timing every tile and split for 176 sizes of 1 to 8,192 on an H100; for computed factors, for twenty on an H200.
+// From timing every tile and split for 109 sizes of 1 to 6,000 on an H200; for computed factors, for twenty.
 template <bool Computed>
-constexpr TileTime few_time = Computed ? TileTime{1500, 35, 200, 500, 24} : TileTime{1040, 80, 350, 50, 20};
+constexpr TileTime few_time = Computed ? TileTime{1500, 35, 200, 500, 24} : TileTime{1530, 83, 343, 165, 18};
 template <bool Computed>
-constexpr TileTime square_time = Computed ? TileTime{1500, 55, 100, 8000, 24} : TileTime{3250, 60, 95, 80, 40};
-constexpr TileTime wide_time = {5000, 67, 110, 180, 40}, large_time = {14500, 73, 184, 0, 24};
+constexpr TileTime square_time = Computed ? TileTime{1500, 55, 100, 8000, 24} : TileTime{5380, 60, 114, 123, 40};
+constexpr TileTime wide_time = {6530, 59, 108, 249, 40}, large_time = {10780, 69, 110, 0, 24};
+/// Percent of that share that a tile reaches where rows are copied by elements.
+constexpr int64_t by_elements = 90;
 
 /// Price of a matmul with a tile.
 struct Price {
@@ -77,7 +79,8 @@ struct Price {
     const int64_t rows = (tiles_m - 1) * Tile::rows + (last > part ? int64_t{Tile::rows} : part);
     const int64_t turns = (tiles * split + multiprocessors - 1) / multiprocessors;
     const int64_t share = (steps_of<float>(k) + split - 1) / split * step_elements<float>;
-    const int64_t multiply = rows * Tile::columns * share * (turns > 1 ? 100 : time.alone) / (tiles_m * lanes * time.percent);
+    const int64_t percent = k % 4 == 0 ? time.percent : time.percent * by_elements / 100;
+    const int64_t multiply = rows * Tile::columns * share * (turns > 1 ? 100 : time.alone) / (tiles_m * lanes * percent);
     const int64_t load = (rows / tiles_m + Tile::columns) * share * 4 / time.bytes;
     return turns * (time.block + (split - 1) * time.exchange + (multiply > load ? multiply : load));
   }

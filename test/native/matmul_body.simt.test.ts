@@ -118,6 +118,9 @@ describe.each([
   test('rows that are not aligned are multiplied all the same', () => {
     expectExact('f16_17x33x40_misaligned', '17x33x40')
     expectExact('f32_40x70x36_misaligned', '40x70x36')
+    expectExact('f32_copied_40x70x36_misaligned', '40x70x36')
+    expectExact('f32_copied_40x70x67', '40x70x67')
+    expectExact('f32_copied_33x9x5_misaligned', '33x9x5')
   })
 
   test('no rows are no work', () => expectExact('f16_empty_0x8x8', '0x8x8'))
