@@ -85,26 +85,41 @@ __device__ __forceinline__ void store_sums(const Sums& sums, Shared16 to) {
   }
 }
 
-/// Passes the sums of a tile to the epilogue, from where store_sums() has put them; chunks of columns are distributed over the threads.
+/// Passes the sums of a tile to the epilogue, from where store_sums() has put them; chunks of columns are distributed over the threads. Loads of several
+/// chunks are in flight.
 template <class Tile, bool Whole, class Slots>
 __device__ __forceinline__ void finish_grouped_tile(const Slots& slots, const GroupedOrder& order, const GroupedTile& own, int64_t n,
                                                     int64_t column0, Shared16 from_sums) {
   using Call = EpilogueCall<Slots>;
-  constexpr int chunks = Tile::columns / 8;
-  for (int chunk = static_cast<int>(threadIdx.x); chunk < own.count * chunks; chunk += Tile::threads) {
-    const int r = chunk / chunks, piece = chunk % chunks;
-    const int64_t left = n - column0 - piece * 8;
-    if (left <= 0) continue;
-    const int valid = Whole || left >= 8 ? 8 : static_cast<int>(left);
-    const int column = static_cast<int>(column0) + piece * 8;
-    const int64_t row = order.row(own.first + r);
-    const auto loaded = Call::template load<Whole>(slots, row, column, valid);
-    const Shared16 from = from_sums + (r * grouped_sums_stride<Tile> + piece * 32);
-    const Pack<float, 4> low = load_shared_16<float>(from), high = load_shared_16<float>(from + 16);
-    float sums[8];
+  constexpr int batch = 4, chunks = Tile::columns / 8;
+  const int64_t rest = n - column0;
+  const int count = rest <= 0 ? 0 : own.count * chunks;
+  HEDDLE_ROLLED
+  for (int first = static_cast<int>(threadIdx.x); first < count; first += batch * Tile::threads) {
+    typename Call::Loaded loaded[batch];
+    int64_t rows[batch];
+    const auto at = [&](int i) { return min(first + i * Tile::threads, count - 1); };
+    // None beyond the last column.
+    const auto valid_in = [&](int piece) { return rest - piece * 8 >= 8 ? 8 : static_cast<int>(rest - piece * 8); };
     HEDDLE_UNROLL
-    for (int i = 0; i < 8; ++i) sums[i] = i < 4 ? low.v[i] : high.v[i - 4];
-    Call::template finish<Whole>(slots, row, column, valid, sums, loaded);
+    for (int i = 0; i < batch; ++i) rows[i] = order.row(own.first + at(i) / chunks);
+    HEDDLE_UNROLL
+    for (int i = 0; i < batch; ++i) {
+      const int piece = at(i) % chunks, valid = valid_in(piece);
+      if (valid > 0) loaded[i] = Call::template load<Whole>(slots, rows[i], static_cast<int>(column0) + piece * 8, valid);
+    }
+    HEDDLE_UNROLL
+    for (int i = 0; i < batch; ++i) {
+      if (first + i * Tile::threads >= count) break;
+      const int row = at(i) / chunks, piece = at(i) % chunks, valid = valid_in(piece);
+      if (valid <= 0) continue;
+      const Shared16 from = from_sums + (row * grouped_sums_stride<Tile> + piece * 32);
+      const Pack<float, 4> low = load_shared_16<float>(from), high = load_shared_16<float>(from + 16);
+      float sums[8];
+      HEDDLE_UNROLL
+      for (int c = 0; c < 8; ++c) sums[c] = c < 4 ? low.v[c] : high.v[c - 4];
+      Call::template finish<Whole>(slots, rows[i], static_cast<int>(column0) + piece * 8, valid, sums, loaded[i]);
+    }
   }
 }
 

@@ -63,13 +63,13 @@ __device__ __forceinline__ void fill_single_ring(Ring<Tile> ring, const CUtensor
 }
 
 /// Multiplies the 64 rows of one warpgroup. A stage is released once the next step's wgmmas are in flight, so that the tensor cores always
-/// have some.
-template <class T, class Tile>
+/// have some. `Pair`: blocks of the cluster whose copies wait for the release, if there is one.
+template <class T, class Tile, int Pair = 1>
 __device__ __forceinline__ void multiply_single(SumOf<T> (&sums)[Tile::columns / 2], Ring<Tile> ring, int steps) {
   // Uniform in a warp to the compiler, so that the descriptors of the tiles are computed once per warp.
   const uint32_t group = __shfl_sync(0xffffffffu, threadIdx.x / warpgroup_threads, 0);
   const uint32_t first_row = group * Tile::block_rows;
-  const bool gives_back = threadIdx.x % warpgroup_threads == 0;
+  const uint32_t thread = threadIdx.x % warpgroup_threads;
   PhaseBarrier previous{};
   for (int step = 0; step < steps; ++step) {
     ring.full().wait(ring.parity);
@@ -81,7 +81,7 @@ __device__ __forceinline__ void multiply_single(SumOf<T> (&sums)[Tile::columns /
     }
     commit_products();
     wait_products<1>();
-    if (gives_back && step > 0) previous.arrive_at(0);
+    if (thread < Pair && step > 0 && (Pair == 1 || step - 1 + Tile::stages < steps)) previous.arrive_at(thread);
     previous = ring.empty();
     ring.advance();
   }

@@ -48,8 +48,10 @@ test('grouped matmuls are exact in any order of threads', async () => {
 test.each([
   ['grouped_rows.cuh', 'words.set(at, place + first);', 'words.set(at, place);'],
   ['grouped_rows.cuh', 'return matrix >= 0 && matrix < matrices ? matrix : matrices;', 'return matrix;'],
-  ['grouped_wgmma.cuh', 'own.matrix * work.n + column0)', 'own.matrix * work.n)'],
-  ['grouped_wgmma.cuh', 'ring.empty().wait(ring.parity ^ 1);', ''],
+  ['grouped_wgmma.cuh', 'own.matrix * work.n + column0,', 'own.matrix * work.n,'],
+  ['grouped_wgmma.cuh', 'if (step >= Tile::stages) ring.empty().wait(ring.parity ^ 1);', ''],
+  ['grouped_wgmma.cuh', 'const int half = side * (Tile::rows / 2);', 'const int half = side * (Tile::rows / 4);'],
+  ['wgmma_single.cuh', 'previous.arrive_at(thread);', 'previous.arrive_at(0);'],
 ])('a fault in %s is found: %s', async (file, right, wrong) => {
   const headers = mkdtempSync(join(folder, 'device-'))
   cpSync(device, headers, { recursive: true })
