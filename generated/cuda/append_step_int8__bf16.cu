@@ -9,6 +9,7 @@
 // append_step_int8__bf16_block_wide: a block of 512 threads a row; 2 x 8 values a lane in registers
 // append_step_int8__bf16_block_reread: a block of 512 threads a row; values computed again in every pass
 #include "kernel.cuh"
+#include "apart.cuh"
 #include "update.cuh"
 
 namespace {
@@ -17,7 +18,7 @@ using T = __nv_bfloat16;
 constexpr int VEC = 8;
 
 // Row values stay in registers: CHUNKS chunks of VEC elements a lane.
-template <class Team, int CHUNKS>
+template <class Team, int CHUNKS, bool WHOLE>
 __global__ void __launch_bounds__(Team::threads, 1) append_step_int8_kept(
     const int64_t rows,
     const int u,
@@ -37,50 +38,40 @@ __global__ void __launch_bounds__(Team::threads, 1) append_step_int8_kept(
   const bool inside = (place >= 0) && (place < u);
   const int64_t start = ((static_cast<int64_t>(r1) * g) + g1) * d;
   const int64_t start_2 = ((((static_cast<int64_t>(r1) * g) + g1) * u) + place) * d;
-  const bool whole = d % VEC == 0 &&
-      heddle::is_aligned<VEC>(x, 0) &&
-      heddle::is_aligned<VEC>(y, 0);
-  const auto compute = [&](auto choice) {
-    constexpr bool WHOLE = decltype(choice)::value;
-    heddle::Chunk<T, VEC> v[CHUNKS];
-    heddle::load_row<VEC, WHOLE>(team, x, d, v, [&](int c) -> int64_t { return start + c; });
-    heddle::Accumulator<heddle::Max<float>> amax_lanes;
+  constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
+  heddle::Chunk<T, VEC> v[CHUNKS];
+  heddle::load_row_apart<VEC, STEP, WHOLE>(team, x, d, v, [&](int c) -> int64_t { return start + c; });
+  heddle::Accumulator<heddle::Max<float>> amax_lanes;
+  HEDDLE_UNROLL
+  for (int chunk = 0; chunk < CHUNKS; ++chunk) {
+    const int c0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
+    const int valid = heddle::left_apart<STEP>(d - c0);
+    if (valid <= 0) break;
     HEDDLE_UNROLL
-    for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-      const int c0 = (chunk * Team::lanes + team.lane()) * VEC;
-      const int valid = d - c0;
-      if (valid <= 0) break;
-      HEDDLE_UNROLL
-      for (int i = 0; i < VEC; ++i) {
-        if (WHOLE || i < valid) amax_lanes.add(fabsf(v[chunk][i]), c0 + i);
-      }
-      amax_lanes.end_chunk();
+    for (int i = 0; i < VEC; ++i) {
+      if (WHOLE || i < valid) amax_lanes.add(fabsf(v[chunk][i]), c0 + i * STEP);
     }
-    const float amax = team.reduce(amax_lanes);
-    const float inverse = (amax > 1e-30f) ? (127.0f / amax) : 0.0f;
-    if (team.lane() == 0 && inside) heddle::write(stepsAfter, (((static_cast<int64_t>(r1) * g) + g1) * u) + place, amax / 127.0f);
+    amax_lanes.end_chunk();
+  }
+  const float amax = team.reduce(amax_lanes);
+  const float inverse = (amax > 1e-30f) ? (127.0f / amax) : 0.0f;
+  if (team.lane() == 0 && inside) heddle::write(stepsAfter, (((static_cast<int64_t>(r1) * g) + g1) * u) + place, amax / 127.0f);
+  HEDDLE_UNROLL
+  for (int chunk = 0; chunk < CHUNKS; ++chunk) {
+    const int c0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
+    const int valid = heddle::left_apart<STEP>(d - c0);
+    if (valid <= 0) break;
+    float y_c[VEC];
     HEDDLE_UNROLL
-    for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-      const int c0 = (chunk * Team::lanes + team.lane()) * VEC;
-      const int valid = d - c0;
-      if (valid <= 0) break;
-      float y_c[VEC];
-      HEDDLE_UNROLL
-      for (int i = 0; i < VEC; ++i) {
-        y_c[i] = v[chunk][i] * inverse;
-      }
-      if (inside) heddle::store_chunk<VEC, WHOLE>(y, start_2 + c0, valid, y_c);
+    for (int i = 0; i < VEC; ++i) {
+      y_c[i] = v[chunk][i] * inverse;
     }
-  };
-  if (whole) {
-    compute(heddle::Constant<true>{});
-  } else {
-    compute(heddle::Constant<false>{});
+    if (inside) heddle::store_apart<VEC, STEP, WHOLE>(y, start_2 + c0, valid, y_c);
   }
 }
 
 // Any row length: every pass reads and computes the row values it needs again.
-template <class Team>
+template <class Team, bool WHOLE>
 __global__ void __launch_bounds__(Team::threads, 2) append_step_int8_reread(
     const int64_t rows,
     const int u,
@@ -100,43 +91,33 @@ __global__ void __launch_bounds__(Team::threads, 2) append_step_int8_reread(
   const bool inside = (place >= 0) && (place < u);
   const int64_t start = ((static_cast<int64_t>(r1) * g) + g1) * d;
   const int64_t start_2 = ((((static_cast<int64_t>(r1) * g) + g1) * u) + place) * d;
-  const bool whole = d % VEC == 0 &&
-      heddle::is_aligned<VEC>(x, 0) &&
-      heddle::is_aligned<VEC>(y, 0);
-  const auto compute = [&](auto choice) {
-    constexpr bool WHOLE = decltype(choice)::value;
-    heddle::Accumulator<heddle::Max<float>> amax_lanes;
-    HEDDLE_UNROLL_FEW
-    for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(d); chunk += Team::lanes) {
-      const int c0 = chunk * VEC;
-      const int valid = d - c0;
-      const auto v = heddle::load_chunk<VEC, WHOLE>(x, start + c0, valid);
-      HEDDLE_UNROLL
-      for (int i = 0; i < VEC; ++i) {
-        if (WHOLE || i < valid) amax_lanes.add(fabsf(v[i]), c0 + i);
-      }
-      amax_lanes.end_chunk();
+  constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
+  heddle::Accumulator<heddle::Max<float>> amax_lanes;
+  HEDDLE_UNROLL_FEW
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(d); chunk += Team::lanes) {
+    const int c0 = heddle::first_apart<VEC, STEP>(chunk);
+    const int valid = heddle::left_apart<STEP>(d - c0);
+    const auto v = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c0, valid);
+    HEDDLE_UNROLL
+    for (int i = 0; i < VEC; ++i) {
+      if (WHOLE || i < valid) amax_lanes.add(fabsf(v[i]), c0 + i * STEP);
     }
-    const float amax = team.reduce(amax_lanes);
-    const float inverse = (amax > 1e-30f) ? (127.0f / amax) : 0.0f;
-    if (team.lane() == 0 && inside) heddle::write(stepsAfter, (((static_cast<int64_t>(r1) * g) + g1) * u) + place, amax / 127.0f);
-    HEDDLE_UNROLL_FEW
-    for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(d); chunk += Team::lanes) {
-      const int c0 = chunk * VEC;
-      const int valid = d - c0;
-      const auto v = heddle::load_chunk<VEC, WHOLE>(x, start + c0, valid);
-      float y_c[VEC];
-      HEDDLE_UNROLL
-      for (int i = 0; i < VEC; ++i) {
-        y_c[i] = v[i] * inverse;
-      }
-      if (inside) heddle::store_chunk<VEC, WHOLE>(y, start_2 + c0, valid, y_c);
+    amax_lanes.end_chunk();
+  }
+  const float amax = team.reduce(amax_lanes);
+  const float inverse = (amax > 1e-30f) ? (127.0f / amax) : 0.0f;
+  if (team.lane() == 0 && inside) heddle::write(stepsAfter, (((static_cast<int64_t>(r1) * g) + g1) * u) + place, amax / 127.0f);
+  HEDDLE_UNROLL_FEW
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(d); chunk += Team::lanes) {
+    const int c0 = heddle::first_apart<VEC, STEP>(chunk);
+    const int valid = heddle::left_apart<STEP>(d - c0);
+    const auto v = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c0, valid);
+    float y_c[VEC];
+    HEDDLE_UNROLL
+    for (int i = 0; i < VEC; ++i) {
+      y_c[i] = v[i] * inverse;
     }
-  };
-  if (whole) {
-    compute(heddle::Constant<true>{});
-  } else {
-    compute(heddle::Constant<false>{});
+    if (inside) heddle::store_apart<VEC, STEP, WHOLE>(y, start_2 + c0, valid, y_c);
   }
 }
 
@@ -161,20 +142,21 @@ extern "C" int32_t heddle_launch_append_step_int8__bf16(const heddle_launch* lau
     return heddle::launch_rows(team, launch, error, name, rows, kernel, rows, static_cast<int>(u), static_cast<int>(g), static_cast<int>(d), x, step, y, stepsAfter);
   };
   const int64_t length = heddle::longest(int64_t{d});
+  const bool whole = d % VEC == 0 && heddle::begins_aligned<VEC>(x) && heddle::begins_aligned<VEC>(y);
   // A row this short is one or two loads: no lane waits for another.
-  if (length <= 16) return run(heddle::ThreadTeam<128>{}, "append_step_int8__bf16_thread", append_step_int8_kept<heddle::ThreadTeam<128>, 2>);
+  if (length <= 16) return run(heddle::ThreadTeam<128>{}, "append_step_int8__bf16_thread", whole ? append_step_int8_kept<heddle::ThreadTeam<128>, 2, true> : append_step_int8_kept<heddle::ThreadTeam<128>, 2, false>);
   // A row this short leaves lanes of a whole warp idle: a warp takes several.
-  if (length <= 128) return run(heddle::WarpTeam<8, 16>{}, "append_step_int8__bf16_lanes", append_step_int8_kept<heddle::WarpTeam<8, 16>, 2>);
+  if (length <= 128) return run(heddle::WarpTeam<8, 16>{}, "append_step_int8__bf16_lanes", whole ? append_step_int8_kept<heddle::WarpTeam<8, 16>, 2, true> : append_step_int8_kept<heddle::WarpTeam<8, 16>, 2, false>);
   // Few registers a lane, so many rows run at once, and no barrier.
-  if (length <= 256) return run(heddle::WarpTeam<32, 4>{}, "append_step_int8__bf16_warp", append_step_int8_kept<heddle::WarpTeam<32, 4>, 1>);
+  if (length <= 256) return run(heddle::WarpTeam<32, 4>{}, "append_step_int8__bf16_warp", whole ? append_step_int8_kept<heddle::WarpTeam<32, 4>, 1, true> : append_step_int8_kept<heddle::WarpTeam<32, 4>, 1, false>);
   // Too few rows to fill the device with warps: one chunk a lane keeps the row short in time.
-  if (length <= 1024 && rows <= 528) return run(heddle::BlockTeam<128>{}, "append_step_int8__bf16_block", append_step_int8_kept<heddle::BlockTeam<128>, 1>);
+  if (length <= 1024 && rows <= 528) return run(heddle::BlockTeam<128>{}, "append_step_int8__bf16_block", whole ? append_step_int8_kept<heddle::BlockTeam<128>, 1, true> : append_step_int8_kept<heddle::BlockTeam<128>, 1, false>);
   // The row fits the registers of one warp, and no barrier.
-  if (length <= 1024) return run(heddle::WarpTeam<32, 4>{}, "append_step_int8__bf16_warp_wide", append_step_int8_kept<heddle::WarpTeam<32, 4>, 4>);
+  if (length <= 1024) return run(heddle::WarpTeam<32, 4>{}, "append_step_int8__bf16_warp_wide", whole ? append_step_int8_kept<heddle::WarpTeam<32, 4>, 4, true> : append_step_int8_kept<heddle::WarpTeam<32, 4>, 4, false>);
   // One chunk a lane: its loads are in flight together, and vectors such as gamma are prefetched.
-  if (length <= 4096) return run(heddle::BlockTeam<512>{}, "append_step_int8__bf16_block_tall", append_step_int8_kept<heddle::BlockTeam<512>, 1>);
+  if (length <= 4096) return run(heddle::BlockTeam<512>{}, "append_step_int8__bf16_block_tall", whole ? append_step_int8_kept<heddle::BlockTeam<512>, 1, true> : append_step_int8_kept<heddle::BlockTeam<512>, 1, false>);
   // The row fits the registers of one block.
-  if (length <= 8192) return run(heddle::BlockTeam<512>{}, "append_step_int8__bf16_block_wide", append_step_int8_kept<heddle::BlockTeam<512>, 2>);
+  if (length <= 8192) return run(heddle::BlockTeam<512>{}, "append_step_int8__bf16_block_wide", whole ? append_step_int8_kept<heddle::BlockTeam<512>, 2, true> : append_step_int8_kept<heddle::BlockTeam<512>, 2, false>);
   // Longer than registers hold: every pass reads the row again.
-  return run(heddle::BlockTeam<512>{}, "append_step_int8__bf16_block_reread", append_step_int8_reread<heddle::BlockTeam<512>>);
+  return run(heddle::BlockTeam<512>{}, "append_step_int8__bf16_block_reread", whole ? append_step_int8_reread<heddle::BlockTeam<512>, true> : append_step_int8_reread<heddle::BlockTeam<512>, false>);
 }

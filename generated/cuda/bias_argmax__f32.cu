@@ -9,6 +9,7 @@
 // bias_argmax__f32_block_wide: a block of 512 threads a row; 4 x 4 values a lane in registers
 // bias_argmax__f32_block_reread: a block of 512 threads a row; values computed again in every pass
 #include "kernel.cuh"
+#include "apart.cuh"
 #include "request.cuh"
 
 namespace {
@@ -17,7 +18,7 @@ using T = float;
 constexpr int VEC = 4;
 
 // Row values stay in registers: CHUNKS chunks of VEC elements a lane.
-template <class Team, int CHUNKS>
+template <class Team, int CHUNKS, bool WHOLE>
 __global__ void __launch_bounds__(Team::threads, 1) bias_argmax_kept(
     const int64_t rows,
     const int n,
@@ -32,44 +33,33 @@ __global__ void __launch_bounds__(Team::threads, 1) bias_argmax_kept(
   if (position >= rows) return;
   const int i_m = static_cast<int>(position);
   const int64_t start = static_cast<int64_t>(i_m) * n;
-  const bool whole = n % VEC == 0 &&
-      heddle::is_aligned<VEC>(x, 0) &&
-      heddle::is_aligned<VEC>(bias, 0) &&
-      heddle::is_aligned<VEC>(y, 0);
-  const auto compute = [&](auto choice) {
-    constexpr bool WHOLE = decltype(choice)::value;
-    heddle::Chunk<T, VEC> x_c2[CHUNKS];
-    heddle::load_row<VEC, WHOLE>(team, x, n, x_c2, [&](int c2) -> int64_t { return start + c2; });
-    heddle::Accumulator<heddle::ArgMax<float>> y1_lanes;
+  constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
+  heddle::Chunk<T, VEC> x_c2[CHUNKS];
+  heddle::load_row_apart<VEC, STEP, WHOLE>(team, x, n, x_c2, [&](int c2) -> int64_t { return start + c2; });
+  heddle::Accumulator<heddle::ArgMax<float>> y1_lanes;
+  HEDDLE_UNROLL
+  for (int chunk = 0; chunk < CHUNKS; ++chunk) {
+    const int c2_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
+    const int valid = heddle::left_apart<STEP>(n - c2_0);
+    if (valid <= 0) break;
+    const auto bias_c2 = heddle::load_apart<VEC, STEP, WHOLE>(bias, c2_0, valid);
+    float y_c2[VEC];
     HEDDLE_UNROLL
-    for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-      const int c2_0 = (chunk * Team::lanes + team.lane()) * VEC;
-      const int valid = n - c2_0;
-      if (valid <= 0) break;
-      const auto bias_c2 = heddle::load_chunk<VEC, WHOLE>(bias, c2_0, valid);
-      float y_c2[VEC];
-      HEDDLE_UNROLL
-      for (int i = 0; i < VEC; ++i) {
-        const float r2 = x_c2[chunk][i] + bias_c2[i];
-        const float common = r2;
-        if (WHOLE || i < valid) y1_lanes.add(common, c2_0 + i);
-        y_c2[i] = common;
-      }
-      heddle::store_chunk<VEC, WHOLE>(y, start + c2_0, valid, y_c2);
-      y1_lanes.end_chunk();
+    for (int i = 0; i < VEC; ++i) {
+      const float r2 = x_c2[chunk][i] + bias_c2[i];
+      const float common = r2;
+      if (WHOLE || i < valid) y1_lanes.add(common, c2_0 + i * STEP);
+      y_c2[i] = common;
     }
-    const int y1 = team.reduce(y1_lanes);
-    if (team.lane() == 0) heddle::write(y2, i_m, y1);
-  };
-  if (whole) {
-    compute(heddle::Constant<true>{});
-  } else {
-    compute(heddle::Constant<false>{});
+    heddle::store_apart<VEC, STEP, WHOLE>(y, start + c2_0, valid, y_c2);
+    y1_lanes.end_chunk();
   }
+  const int y1 = team.reduce(y1_lanes);
+  if (team.lane() == 0) heddle::write(y2, i_m, y1);
 }
 
 // Any row length: every pass reads and computes the row values it needs again.
-template <class Team>
+template <class Team, bool WHOLE>
 __global__ void __launch_bounds__(Team::threads, 2) bias_argmax_reread(
     const int64_t rows,
     const int n,
@@ -84,37 +74,26 @@ __global__ void __launch_bounds__(Team::threads, 2) bias_argmax_reread(
   if (position >= rows) return;
   const int i_m = static_cast<int>(position);
   const int64_t start = static_cast<int64_t>(i_m) * n;
-  const bool whole = n % VEC == 0 &&
-      heddle::is_aligned<VEC>(x, 0) &&
-      heddle::is_aligned<VEC>(bias, 0) &&
-      heddle::is_aligned<VEC>(y, 0);
-  const auto compute = [&](auto choice) {
-    constexpr bool WHOLE = decltype(choice)::value;
-    heddle::Accumulator<heddle::ArgMax<float>> y1_lanes;
-    for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(n); chunk += Team::lanes) {
-      const int c2_0 = chunk * VEC;
-      const int valid = n - c2_0;
-      const auto x_c2 = heddle::load_chunk<VEC, WHOLE>(x, start + c2_0, valid);
-      const auto bias_c2 = heddle::load_chunk<VEC, WHOLE>(bias, c2_0, valid);
-      float y_c2[VEC];
-      HEDDLE_UNROLL
-      for (int i = 0; i < VEC; ++i) {
-        const float r2 = x_c2[i] + bias_c2[i];
-        const float common = r2;
-        if (WHOLE || i < valid) y1_lanes.add(common, c2_0 + i);
-        y_c2[i] = common;
-      }
-      heddle::store_chunk<VEC, WHOLE>(y, start + c2_0, valid, y_c2);
-      y1_lanes.end_chunk();
+  constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
+  heddle::Accumulator<heddle::ArgMax<float>> y1_lanes;
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n); chunk += Team::lanes) {
+    const int c2_0 = heddle::first_apart<VEC, STEP>(chunk);
+    const int valid = heddle::left_apart<STEP>(n - c2_0);
+    const auto x_c2 = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c2_0, valid);
+    const auto bias_c2 = heddle::load_apart<VEC, STEP, WHOLE>(bias, c2_0, valid);
+    float y_c2[VEC];
+    HEDDLE_UNROLL
+    for (int i = 0; i < VEC; ++i) {
+      const float r2 = x_c2[i] + bias_c2[i];
+      const float common = r2;
+      if (WHOLE || i < valid) y1_lanes.add(common, c2_0 + i * STEP);
+      y_c2[i] = common;
     }
-    const int y1 = team.reduce(y1_lanes);
-    if (team.lane() == 0) heddle::write(y2, i_m, y1);
-  };
-  if (whole) {
-    compute(heddle::Constant<true>{});
-  } else {
-    compute(heddle::Constant<false>{});
+    heddle::store_apart<VEC, STEP, WHOLE>(y, start + c2_0, valid, y_c2);
+    y1_lanes.end_chunk();
   }
+  const int y1 = team.reduce(y1_lanes);
+  if (team.lane() == 0) heddle::write(y2, i_m, y1);
 }
 
 }  // namespace
@@ -133,20 +112,21 @@ extern "C" int32_t heddle_launch_bias_argmax__f32(const heddle_launch* launch, h
     return heddle::launch_rows(team, launch, error, name, rows, kernel, rows, static_cast<int>(n), x, bias, y, y2);
   };
   const int64_t length = heddle::longest(int64_t{n});
+  const bool whole = n % VEC == 0 && heddle::begins_aligned<VEC>(x) && heddle::begins_aligned<VEC>(bias) && heddle::begins_aligned<VEC>(y);
   // A row this short is one or two loads: no lane waits for another.
-  if (length <= 16) return run(heddle::ThreadTeam<128>{}, "bias_argmax__f32_thread", bias_argmax_kept<heddle::ThreadTeam<128>, 4>);
+  if (length <= 16) return run(heddle::ThreadTeam<128>{}, "bias_argmax__f32_thread", whole ? bias_argmax_kept<heddle::ThreadTeam<128>, 4, true> : bias_argmax_kept<heddle::ThreadTeam<128>, 4, false>);
   // A row this short leaves lanes of a whole warp idle: a warp takes several.
-  if (length <= 128) return run(heddle::WarpTeam<8, 16>{}, "bias_argmax__f32_lanes", bias_argmax_kept<heddle::WarpTeam<8, 16>, 4>);
+  if (length <= 128) return run(heddle::WarpTeam<8, 16>{}, "bias_argmax__f32_lanes", whole ? bias_argmax_kept<heddle::WarpTeam<8, 16>, 4, true> : bias_argmax_kept<heddle::WarpTeam<8, 16>, 4, false>);
   // Few registers a lane, so many rows run at once, and no barrier.
-  if (length <= 256) return run(heddle::WarpTeam<32, 4>{}, "bias_argmax__f32_warp", bias_argmax_kept<heddle::WarpTeam<32, 4>, 2>);
+  if (length <= 256) return run(heddle::WarpTeam<32, 4>{}, "bias_argmax__f32_warp", whole ? bias_argmax_kept<heddle::WarpTeam<32, 4>, 2, true> : bias_argmax_kept<heddle::WarpTeam<32, 4>, 2, false>);
   // Too few rows to fill the device with warps: one chunk a lane keeps the row short in time.
-  if (length <= 1024 && rows <= 528) return run(heddle::BlockTeam<256>{}, "bias_argmax__f32_block", bias_argmax_kept<heddle::BlockTeam<256>, 1>);
+  if (length <= 1024 && rows <= 528) return run(heddle::BlockTeam<256>{}, "bias_argmax__f32_block", whole ? bias_argmax_kept<heddle::BlockTeam<256>, 1, true> : bias_argmax_kept<heddle::BlockTeam<256>, 1, false>);
   // The row fits the registers of one warp, and no barrier.
-  if (length <= 1024) return run(heddle::WarpTeam<32, 4>{}, "bias_argmax__f32_warp_wide", bias_argmax_kept<heddle::WarpTeam<32, 4>, 8>);
+  if (length <= 1024) return run(heddle::WarpTeam<32, 4>{}, "bias_argmax__f32_warp_wide", whole ? bias_argmax_kept<heddle::WarpTeam<32, 4>, 8, true> : bias_argmax_kept<heddle::WarpTeam<32, 4>, 8, false>);
   // One chunk a lane: its loads are in flight together, and vectors such as gamma are prefetched.
-  if (length <= 2048) return run(heddle::BlockTeam<512>{}, "bias_argmax__f32_block_tall", bias_argmax_kept<heddle::BlockTeam<512>, 1>);
+  if (length <= 2048) return run(heddle::BlockTeam<512>{}, "bias_argmax__f32_block_tall", whole ? bias_argmax_kept<heddle::BlockTeam<512>, 1, true> : bias_argmax_kept<heddle::BlockTeam<512>, 1, false>);
   // The row fits the registers of one block.
-  if (length <= 8192) return run(heddle::BlockTeam<512>{}, "bias_argmax__f32_block_wide", bias_argmax_kept<heddle::BlockTeam<512>, 4>);
+  if (length <= 8192) return run(heddle::BlockTeam<512>{}, "bias_argmax__f32_block_wide", whole ? bias_argmax_kept<heddle::BlockTeam<512>, 4, true> : bias_argmax_kept<heddle::BlockTeam<512>, 4, false>);
   // Longer than registers hold: every pass reads the row again.
-  return run(heddle::BlockTeam<512>{}, "bias_argmax__f32_block_reread", bias_argmax_reread<heddle::BlockTeam<512>>);
+  return run(heddle::BlockTeam<512>{}, "bias_argmax__f32_block_reread", whole ? bias_argmax_reread<heddle::BlockTeam<512>, true> : bias_argmax_reread<heddle::BlockTeam<512>, false>);
 }

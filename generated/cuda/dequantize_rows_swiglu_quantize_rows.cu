@@ -9,6 +9,7 @@
 // dequantize_rows_swiglu_quantize_rows_block_wide: a block of 512 threads a row; 2 x 8 values a lane in registers
 // dequantize_rows_swiglu_quantize_rows_block_reread: a block of 512 threads a row; values computed again in every pass
 #include "kernel.cuh"
+#include "apart.cuh"
 #include "fast.cuh"
 #include "request.cuh"
 
@@ -17,7 +18,7 @@ namespace {
 constexpr int VEC = 8;
 
 // Row values stay in registers: CHUNKS chunks of VEC elements a lane.
-template <class Team, int CHUNKS>
+template <class Team, int CHUNKS, bool WHOLE>
 __global__ void __launch_bounds__(Team::threads, 1) dequantize_rows_swiglu_quantize_rows_kept(
     const int64_t rows,
     const int n,
@@ -37,60 +38,47 @@ __global__ void __launch_bounds__(Team::threads, 1) dequantize_rows_swiglu_quant
   const int i_m = static_cast<int>(position);
   const float row_steps = heddle::read(steps, i_m);
   const int64_t start = static_cast<int64_t>(i_m) * n;
-  const bool whole = n % VEC == 0 &&
-      heddle::is_aligned<VEC>(x, 0) &&
-      heddle::is_aligned<VEC>(channels, 0) &&
-      heddle::is_aligned<VEC>(x2, 0) &&
-      heddle::is_aligned<VEC>(channels2, 0) &&
-      heddle::is_aligned<VEC>(y, 0);
-  const auto compute = [&](auto choice) {
-    constexpr bool WHOLE = decltype(choice)::value;
-    heddle::Chunk<int, VEC> x_c4[CHUNKS];
-    heddle::load_row<VEC, WHOLE>(team, x, n, x_c4, [&](int c4) -> int64_t { return start + c4; });
-    heddle::Chunk<int, VEC> x2_c4[CHUNKS];
-    heddle::load_row<VEC, WHOLE>(team, x2, n, x2_c4, [&](int c4) -> int64_t { return start + c4; });
-    float v[CHUNKS][VEC];
-    heddle::Accumulator<heddle::Max<float>> amax_lanes;
+  constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
+  heddle::Chunk<int, VEC> x_c4[CHUNKS];
+  heddle::load_row_apart<VEC, STEP, WHOLE>(team, x, n, x_c4, [&](int c4) -> int64_t { return start + c4; });
+  heddle::Chunk<int, VEC> x2_c4[CHUNKS];
+  heddle::load_row_apart<VEC, STEP, WHOLE>(team, x2, n, x2_c4, [&](int c4) -> int64_t { return start + c4; });
+  float v[CHUNKS][VEC];
+  heddle::Accumulator<heddle::Max<float>> amax_lanes;
+  HEDDLE_UNROLL
+  for (int chunk = 0; chunk < CHUNKS; ++chunk) {
+    const int c4_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
+    const int valid = heddle::left_apart<STEP>(n - c4_0);
+    if (valid <= 0) break;
+    const auto channels_c4 = heddle::load_apart<VEC, STEP, WHOLE>(channels, c4_0, valid);
+    const auto channels2_c4 = heddle::load_apart<VEC, STEP, WHOLE>(channels2, c4_0, valid);
     HEDDLE_UNROLL
-    for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-      const int c4_0 = (chunk * Team::lanes + team.lane()) * VEC;
-      const int valid = n - c4_0;
-      if (valid <= 0) break;
-      const auto channels_c4 = heddle::load_chunk<VEC, WHOLE>(channels, c4_0, valid);
-      const auto channels2_c4 = heddle::load_chunk<VEC, WHOLE>(channels2, c4_0, valid);
-      HEDDLE_UNROLL
-      for (int i = 0; i < VEC; ++i) {
-        const float common = (static_cast<float>(x_c4[chunk][i]) * row_steps) * channels_c4[i];
-        v[chunk][i] = (common / (1.0f + expf(-common))) * ((static_cast<float>(x2_c4[chunk][i]) * row_steps) * channels2_c4[i]);
-        if (WHOLE || i < valid) amax_lanes.add(fabsf(v[chunk][i]), c4_0 + i);
-      }
-      amax_lanes.end_chunk();
+    for (int i = 0; i < VEC; ++i) {
+      const float common = (static_cast<float>(x_c4[chunk][i]) * row_steps) * channels_c4[i];
+      v[chunk][i] = (common / (1.0f + expf(-common))) * ((static_cast<float>(x2_c4[chunk][i]) * row_steps) * channels2_c4[i]);
+      if (WHOLE || i < valid) amax_lanes.add(fabsf(v[chunk][i]), c4_0 + i * STEP);
     }
-    const float amax = team.reduce(amax_lanes);
-    const float inverse = (amax > 1e-30f) ? heddle::fast::quotient(127.0f, amax) : 0.0f;
-    if (team.lane() == 0) heddle::write(steps2, i_m, amax / 127.0f);
+    amax_lanes.end_chunk();
+  }
+  const float amax = team.reduce(amax_lanes);
+  const float inverse = (amax > 1e-30f) ? heddle::fast::quotient(127.0f, amax) : 0.0f;
+  if (team.lane() == 0) heddle::write(steps2, i_m, amax / 127.0f);
+  HEDDLE_UNROLL
+  for (int chunk = 0; chunk < CHUNKS; ++chunk) {
+    const int c4_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
+    const int valid = heddle::left_apart<STEP>(n - c4_0);
+    if (valid <= 0) break;
+    float y_c4[VEC];
     HEDDLE_UNROLL
-    for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-      const int c4_0 = (chunk * Team::lanes + team.lane()) * VEC;
-      const int valid = n - c4_0;
-      if (valid <= 0) break;
-      float y_c4[VEC];
-      HEDDLE_UNROLL
-      for (int i = 0; i < VEC; ++i) {
-        y_c4[i] = v[chunk][i] * inverse;
-      }
-      heddle::store_chunk<VEC, WHOLE>(y, start + c4_0, valid, y_c4);
+    for (int i = 0; i < VEC; ++i) {
+      y_c4[i] = v[chunk][i] * inverse;
     }
-  };
-  if (whole) {
-    compute(heddle::Constant<true>{});
-  } else {
-    compute(heddle::Constant<false>{});
+    heddle::store_apart<VEC, STEP, WHOLE>(y, start + c4_0, valid, y_c4);
   }
 }
 
 // Any row length: every pass reads and computes the row values it needs again.
-template <class Team>
+template <class Team, bool WHOLE>
 __global__ void __launch_bounds__(Team::threads, 2) dequantize_rows_swiglu_quantize_rows_reread(
     const int64_t rows,
     const int n,
@@ -110,54 +98,41 @@ __global__ void __launch_bounds__(Team::threads, 2) dequantize_rows_swiglu_quant
   const int i_m = static_cast<int>(position);
   const float row_steps = heddle::read(steps, i_m);
   const int64_t start = static_cast<int64_t>(i_m) * n;
-  const bool whole = n % VEC == 0 &&
-      heddle::is_aligned<VEC>(x, 0) &&
-      heddle::is_aligned<VEC>(channels, 0) &&
-      heddle::is_aligned<VEC>(x2, 0) &&
-      heddle::is_aligned<VEC>(channels2, 0) &&
-      heddle::is_aligned<VEC>(y, 0);
-  const auto compute = [&](auto choice) {
-    constexpr bool WHOLE = decltype(choice)::value;
-    heddle::Accumulator<heddle::Max<float>> amax_lanes;
-    for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(n); chunk += Team::lanes) {
-      const int c4_0 = chunk * VEC;
-      const int valid = n - c4_0;
-      const auto x_c4 = heddle::load_chunk<VEC, WHOLE>(x, start + c4_0, valid);
-      const auto channels_c4 = heddle::load_chunk<VEC, WHOLE>(channels, c4_0, valid);
-      const auto x2_c4 = heddle::load_chunk<VEC, WHOLE>(x2, start + c4_0, valid);
-      const auto channels2_c4 = heddle::load_chunk<VEC, WHOLE>(channels2, c4_0, valid);
-      HEDDLE_UNROLL
-      for (int i = 0; i < VEC; ++i) {
-        const float common = (static_cast<float>(x_c4[i]) * row_steps) * channels_c4[i];
-        const float v = (common / (1.0f + expf(-common))) * ((static_cast<float>(x2_c4[i]) * row_steps) * channels2_c4[i]);
-        if (WHOLE || i < valid) amax_lanes.add(fabsf(v), c4_0 + i);
-      }
-      amax_lanes.end_chunk();
+  constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
+  heddle::Accumulator<heddle::Max<float>> amax_lanes;
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n); chunk += Team::lanes) {
+    const int c4_0 = heddle::first_apart<VEC, STEP>(chunk);
+    const int valid = heddle::left_apart<STEP>(n - c4_0);
+    const auto x_c4 = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c4_0, valid);
+    const auto channels_c4 = heddle::load_apart<VEC, STEP, WHOLE>(channels, c4_0, valid);
+    const auto x2_c4 = heddle::load_apart<VEC, STEP, WHOLE>(x2, start + c4_0, valid);
+    const auto channels2_c4 = heddle::load_apart<VEC, STEP, WHOLE>(channels2, c4_0, valid);
+    HEDDLE_UNROLL
+    for (int i = 0; i < VEC; ++i) {
+      const float common = (static_cast<float>(x_c4[i]) * row_steps) * channels_c4[i];
+      const float v = (common / (1.0f + expf(-common))) * ((static_cast<float>(x2_c4[i]) * row_steps) * channels2_c4[i]);
+      if (WHOLE || i < valid) amax_lanes.add(fabsf(v), c4_0 + i * STEP);
     }
-    const float amax = team.reduce(amax_lanes);
-    const float inverse = (amax > 1e-30f) ? heddle::fast::quotient(127.0f, amax) : 0.0f;
-    if (team.lane() == 0) heddle::write(steps2, i_m, amax / 127.0f);
-    for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(n); chunk += Team::lanes) {
-      const int c4_0 = chunk * VEC;
-      const int valid = n - c4_0;
-      const auto x_c4 = heddle::load_chunk<VEC, WHOLE>(x, start + c4_0, valid);
-      const auto channels_c4 = heddle::load_chunk<VEC, WHOLE>(channels, c4_0, valid);
-      const auto x2_c4 = heddle::load_chunk<VEC, WHOLE>(x2, start + c4_0, valid);
-      const auto channels2_c4 = heddle::load_chunk<VEC, WHOLE>(channels2, c4_0, valid);
-      float y_c4[VEC];
-      HEDDLE_UNROLL
-      for (int i = 0; i < VEC; ++i) {
-        const float common_2 = (static_cast<float>(x_c4[i]) * row_steps) * channels_c4[i];
-        const float v = (common_2 / (1.0f + expf(-common_2))) * ((static_cast<float>(x2_c4[i]) * row_steps) * channels2_c4[i]);
-        y_c4[i] = v * inverse;
-      }
-      heddle::store_chunk<VEC, WHOLE>(y, start + c4_0, valid, y_c4);
+    amax_lanes.end_chunk();
+  }
+  const float amax = team.reduce(amax_lanes);
+  const float inverse = (amax > 1e-30f) ? heddle::fast::quotient(127.0f, amax) : 0.0f;
+  if (team.lane() == 0) heddle::write(steps2, i_m, amax / 127.0f);
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n); chunk += Team::lanes) {
+    const int c4_0 = heddle::first_apart<VEC, STEP>(chunk);
+    const int valid = heddle::left_apart<STEP>(n - c4_0);
+    const auto x_c4 = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c4_0, valid);
+    const auto channels_c4 = heddle::load_apart<VEC, STEP, WHOLE>(channels, c4_0, valid);
+    const auto x2_c4 = heddle::load_apart<VEC, STEP, WHOLE>(x2, start + c4_0, valid);
+    const auto channels2_c4 = heddle::load_apart<VEC, STEP, WHOLE>(channels2, c4_0, valid);
+    float y_c4[VEC];
+    HEDDLE_UNROLL
+    for (int i = 0; i < VEC; ++i) {
+      const float common_2 = (static_cast<float>(x_c4[i]) * row_steps) * channels_c4[i];
+      const float v = (common_2 / (1.0f + expf(-common_2))) * ((static_cast<float>(x2_c4[i]) * row_steps) * channels2_c4[i]);
+      y_c4[i] = v * inverse;
     }
-  };
-  if (whole) {
-    compute(heddle::Constant<true>{});
-  } else {
-    compute(heddle::Constant<false>{});
+    heddle::store_apart<VEC, STEP, WHOLE>(y, start + c4_0, valid, y_c4);
   }
 }
 
@@ -180,20 +155,21 @@ extern "C" int32_t heddle_launch_dequantize_rows_swiglu_quantize_rows(const hedd
     return heddle::launch_rows(team, launch, error, name, rows, kernel, rows, static_cast<int>(n), x, steps, channels, x2, channels2, y, steps2);
   };
   const int64_t length = heddle::longest(int64_t{n});
+  const bool whole = n % VEC == 0 && heddle::begins_aligned<VEC>(x) && heddle::begins_aligned<VEC>(channels) && heddle::begins_aligned<VEC>(x2) && heddle::begins_aligned<VEC>(channels2) && heddle::begins_aligned<VEC>(y);
   // A row this short is one or two loads: no lane waits for another.
-  if (length <= 16) return run(heddle::ThreadTeam<128>{}, "dequantize_rows_swiglu_quantize_rows_thread", dequantize_rows_swiglu_quantize_rows_kept<heddle::ThreadTeam<128>, 2>);
+  if (length <= 16) return run(heddle::ThreadTeam<128>{}, "dequantize_rows_swiglu_quantize_rows_thread", whole ? dequantize_rows_swiglu_quantize_rows_kept<heddle::ThreadTeam<128>, 2, true> : dequantize_rows_swiglu_quantize_rows_kept<heddle::ThreadTeam<128>, 2, false>);
   // A row this short leaves lanes of a whole warp idle: a warp takes several.
-  if (length <= 128) return run(heddle::WarpTeam<8, 16>{}, "dequantize_rows_swiglu_quantize_rows_lanes", dequantize_rows_swiglu_quantize_rows_kept<heddle::WarpTeam<8, 16>, 2>);
+  if (length <= 128) return run(heddle::WarpTeam<8, 16>{}, "dequantize_rows_swiglu_quantize_rows_lanes", whole ? dequantize_rows_swiglu_quantize_rows_kept<heddle::WarpTeam<8, 16>, 2, true> : dequantize_rows_swiglu_quantize_rows_kept<heddle::WarpTeam<8, 16>, 2, false>);
   // Few registers a lane, so many rows run at once, and no barrier.
-  if (length <= 256) return run(heddle::WarpTeam<32, 4>{}, "dequantize_rows_swiglu_quantize_rows_warp", dequantize_rows_swiglu_quantize_rows_kept<heddle::WarpTeam<32, 4>, 1>);
+  if (length <= 256) return run(heddle::WarpTeam<32, 4>{}, "dequantize_rows_swiglu_quantize_rows_warp", whole ? dequantize_rows_swiglu_quantize_rows_kept<heddle::WarpTeam<32, 4>, 1, true> : dequantize_rows_swiglu_quantize_rows_kept<heddle::WarpTeam<32, 4>, 1, false>);
   // Too few rows to fill the device with warps: one chunk a lane keeps the row short in time.
-  if (length <= 1024 && rows <= 528) return run(heddle::BlockTeam<128>{}, "dequantize_rows_swiglu_quantize_rows_block", dequantize_rows_swiglu_quantize_rows_kept<heddle::BlockTeam<128>, 1>);
+  if (length <= 1024 && rows <= 528) return run(heddle::BlockTeam<128>{}, "dequantize_rows_swiglu_quantize_rows_block", whole ? dequantize_rows_swiglu_quantize_rows_kept<heddle::BlockTeam<128>, 1, true> : dequantize_rows_swiglu_quantize_rows_kept<heddle::BlockTeam<128>, 1, false>);
   // The row fits the registers of one warp, and no barrier.
-  if (length <= 1024) return run(heddle::WarpTeam<32, 4>{}, "dequantize_rows_swiglu_quantize_rows_warp_wide", dequantize_rows_swiglu_quantize_rows_kept<heddle::WarpTeam<32, 4>, 4>);
+  if (length <= 1024) return run(heddle::WarpTeam<32, 4>{}, "dequantize_rows_swiglu_quantize_rows_warp_wide", whole ? dequantize_rows_swiglu_quantize_rows_kept<heddle::WarpTeam<32, 4>, 4, true> : dequantize_rows_swiglu_quantize_rows_kept<heddle::WarpTeam<32, 4>, 4, false>);
   // One chunk a lane: its loads are in flight together, and vectors such as gamma are prefetched.
-  if (length <= 4096) return run(heddle::BlockTeam<512>{}, "dequantize_rows_swiglu_quantize_rows_block_tall", dequantize_rows_swiglu_quantize_rows_kept<heddle::BlockTeam<512>, 1>);
+  if (length <= 4096) return run(heddle::BlockTeam<512>{}, "dequantize_rows_swiglu_quantize_rows_block_tall", whole ? dequantize_rows_swiglu_quantize_rows_kept<heddle::BlockTeam<512>, 1, true> : dequantize_rows_swiglu_quantize_rows_kept<heddle::BlockTeam<512>, 1, false>);
   // The row fits the registers of one block.
-  if (length <= 8192) return run(heddle::BlockTeam<512>{}, "dequantize_rows_swiglu_quantize_rows_block_wide", dequantize_rows_swiglu_quantize_rows_kept<heddle::BlockTeam<512>, 2>);
+  if (length <= 8192) return run(heddle::BlockTeam<512>{}, "dequantize_rows_swiglu_quantize_rows_block_wide", whole ? dequantize_rows_swiglu_quantize_rows_kept<heddle::BlockTeam<512>, 2, true> : dequantize_rows_swiglu_quantize_rows_kept<heddle::BlockTeam<512>, 2, false>);
   // Longer than registers hold: every pass reads the row again.
-  return run(heddle::BlockTeam<512>{}, "dequantize_rows_swiglu_quantize_rows_block_reread", dequantize_rows_swiglu_quantize_rows_reread<heddle::BlockTeam<512>>);
+  return run(heddle::BlockTeam<512>{}, "dequantize_rows_swiglu_quantize_rows_block_reread", whole ? dequantize_rows_swiglu_quantize_rows_reread<heddle::BlockTeam<512>, true> : dequantize_rows_swiglu_quantize_rows_reread<heddle::BlockTeam<512>, false>);
 }

@@ -9,6 +9,7 @@
 // embed_untyped_layer_norm__f16_block_wide: a block of 512 threads a row; 2 x 8 values a lane in registers
 // embed_untyped_layer_norm__f16_block_reread: a block of 512 threads a row; values computed again in every pass
 #include "kernel.cuh"
+#include "apart.cuh"
 #include "request.cuh"
 
 namespace {
@@ -17,7 +18,7 @@ using T = __half;
 constexpr int VEC = 8;
 
 // Row values stay in registers: CHUNKS chunks of VEC elements a lane.
-template <class Team, int CHUNKS>
+template <class Team, int CHUNKS, bool WHOLE>
 __global__ void __launch_bounds__(Team::threads, 1) embed_untyped_layer_norm_kept(
     const int64_t rows,
     const int n,
@@ -45,79 +46,66 @@ __global__ void __launch_bounds__(Team::threads, 1) embed_untyped_layer_norm_kep
   const int64_t start = static_cast<int64_t>(((heddle::read(sequences, i_t) >= 0) && (heddle::read(positions, i_t) < heddle::read(lengths, max(heddle::read(sequences, i_t), 0)))) ? heddle::read(ids, static_cast<int64_t>(heddle::read(starts, max(heddle::read(sequences, i_t), 0))) + heddle::read(positions, i_t)) : 0) * n;
   const int64_t start_2 = static_cast<int64_t>((heddle::read(sequences, i_t) >= 0) ? heddle::read(positions, i_t) : 0) * n;
   const int64_t start_3 = static_cast<int64_t>(i_t) * n;
-  const bool whole = n % VEC == 0 &&
-      heddle::is_aligned<VEC>(table, 0) &&
-      heddle::is_aligned<VEC>(table2, 0) &&
-      heddle::is_aligned<VEC>(gamma, 0) &&
-      heddle::is_aligned<VEC>(beta, 0) &&
-      heddle::is_aligned<VEC>(y, 0);
-  const auto compute = [&](auto choice) {
-    constexpr bool WHOLE = decltype(choice)::value;
-    heddle::Chunk<T, VEC> soon_gamma_c5[1];
-    if constexpr (CHUNKS == 1) heddle::load_row<VEC, WHOLE>(team, gamma, n, soon_gamma_c5, [&](int c5) -> int64_t { return c5; });
-    heddle::Chunk<T, VEC> soon_beta_c5[1];
-    if constexpr (CHUNKS == 1) heddle::load_row<VEC, WHOLE>(team, beta, n, soon_beta_c5, [&](int c5) -> int64_t { return c5; });
-    heddle::Chunk<T, VEC> table_c5[CHUNKS] = {};
-    if (((heddle::read(sequences, i_t) >= 0) && (heddle::read(positions, i_t) < heddle::read(lengths, max(heddle::read(sequences, i_t), 0))))) heddle::load_row<VEC, WHOLE>(team, table, n, table_c5, [&](int c5) -> int64_t { return start + c5; });
-    heddle::Chunk<T, VEC> table2_c5[CHUNKS] = {};
-    if ((heddle::read(sequences, i_t) >= 0)) heddle::load_row<VEC, WHOLE>(team, table2, n, table2_c5, [&](int c5) -> int64_t { return start_2 + c5; });
-    float v2[CHUNKS][VEC];
-    heddle::Accumulator<heddle::Sum<float>> sum0_lanes;
+  constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
+  heddle::Chunk<T, VEC> soon_gamma_c5[1];
+  if constexpr (CHUNKS == 1) heddle::load_row_apart<VEC, STEP, WHOLE>(team, gamma, n, soon_gamma_c5, [&](int c5) -> int64_t { return c5; });
+  heddle::Chunk<T, VEC> soon_beta_c5[1];
+  if constexpr (CHUNKS == 1) heddle::load_row_apart<VEC, STEP, WHOLE>(team, beta, n, soon_beta_c5, [&](int c5) -> int64_t { return c5; });
+  heddle::Chunk<T, VEC> table_c5[CHUNKS] = {};
+  if (((heddle::read(sequences, i_t) >= 0) && (heddle::read(positions, i_t) < heddle::read(lengths, max(heddle::read(sequences, i_t), 0))))) heddle::load_row_apart<VEC, STEP, WHOLE>(team, table, n, table_c5, [&](int c5) -> int64_t { return start + c5; });
+  heddle::Chunk<T, VEC> table2_c5[CHUNKS] = {};
+  if ((heddle::read(sequences, i_t) >= 0)) heddle::load_row_apart<VEC, STEP, WHOLE>(team, table2, n, table2_c5, [&](int c5) -> int64_t { return start_2 + c5; });
+  float v2[CHUNKS][VEC];
+  heddle::Accumulator<heddle::Sum<float>> sum0_lanes;
+  HEDDLE_UNROLL
+  for (int chunk = 0; chunk < CHUNKS; ++chunk) {
+    const int c5_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
+    const int valid = heddle::left_apart<STEP>(n - c5_0);
+    if (valid <= 0) break;
     HEDDLE_UNROLL
-    for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-      const int c5_0 = (chunk * Team::lanes + team.lane()) * VEC;
-      const int valid = n - c5_0;
-      if (valid <= 0) break;
-      HEDDLE_UNROLL
-      for (int i = 0; i < VEC; ++i) {
-        if (WHOLE || i < valid) {
-          v2[chunk][i] = row_ge ? (((row_positions < heddle::read(lengths, row_maximum)) ? table_c5[chunk][i] : 0.0f) + table2_c5[chunk][i]) : 0.0f;
-          sum0_lanes.add(v2[chunk][i], c5_0 + i);
-        }
+    for (int i = 0; i < VEC; ++i) {
+      if (WHOLE || i < valid) {
+        v2[chunk][i] = row_ge ? (((row_positions < heddle::read(lengths, row_maximum)) ? table_c5[chunk][i] : 0.0f) + table2_c5[chunk][i]) : 0.0f;
+        sum0_lanes.add(v2[chunk][i], c5_0 + i * STEP);
       }
-      sum0_lanes.end_chunk();
     }
-    const float sum0 = team.reduce(sum0_lanes);
-    const float mean = sum0 / static_cast<float>(n);
-    heddle::Accumulator<heddle::Sum<float>> sum1_lanes;
+    sum0_lanes.end_chunk();
+  }
+  const float sum0 = team.reduce(sum0_lanes);
+  const float mean = sum0 / static_cast<float>(n);
+  heddle::Accumulator<heddle::Sum<float>> sum1_lanes;
+  HEDDLE_UNROLL
+  for (int chunk = 0; chunk < CHUNKS; ++chunk) {
+    const int c5_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
+    const int valid = heddle::left_apart<STEP>(n - c5_0);
+    if (valid <= 0) break;
     HEDDLE_UNROLL
-    for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-      const int c5_0 = (chunk * Team::lanes + team.lane()) * VEC;
-      const int valid = n - c5_0;
-      if (valid <= 0) break;
-      HEDDLE_UNROLL
-      for (int i = 0; i < VEC; ++i) {
-        if (WHOLE || i < valid) sum1_lanes.add(heddle::square(v2[chunk][i] - mean), c5_0 + i);
-      }
-      sum1_lanes.end_chunk();
+    for (int i = 0; i < VEC; ++i) {
+      if (WHOLE || i < valid) sum1_lanes.add(heddle::square(v2[chunk][i] - mean), c5_0 + i * STEP);
     }
-    const float sum1 = team.reduce(sum1_lanes);
-    const float variance = sum1 / static_cast<float>(n);
-    const float row_rsqrt = rsqrtf(variance + eps);
+    sum1_lanes.end_chunk();
+  }
+  const float sum1 = team.reduce(sum1_lanes);
+  const float variance = sum1 / static_cast<float>(n);
+  const float row_rsqrt = rsqrtf(variance + eps);
+  HEDDLE_UNROLL
+  for (int chunk = 0; chunk < CHUNKS; ++chunk) {
+    const int c5_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
+    const int valid = heddle::left_apart<STEP>(n - c5_0);
+    if (valid <= 0) break;
+    const auto gamma_c5 = CHUNKS == 1 ? soon_gamma_c5[0] : heddle::load_apart<VEC, STEP, WHOLE>(gamma, c5_0, valid);
+    const auto beta_c5 = CHUNKS == 1 ? soon_beta_c5[0] : heddle::load_apart<VEC, STEP, WHOLE>(beta, c5_0, valid);
+    float y_c5[VEC];
     HEDDLE_UNROLL
-    for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-      const int c5_0 = (chunk * Team::lanes + team.lane()) * VEC;
-      const int valid = n - c5_0;
-      if (valid <= 0) break;
-      const auto gamma_c5 = CHUNKS == 1 ? soon_gamma_c5[0] : heddle::load_chunk<VEC, WHOLE>(gamma, c5_0, valid);
-      const auto beta_c5 = CHUNKS == 1 ? soon_beta_c5[0] : heddle::load_chunk<VEC, WHOLE>(beta, c5_0, valid);
-      float y_c5[VEC];
-      HEDDLE_UNROLL
-      for (int i = 0; i < VEC; ++i) {
-        y_c5[i] = (((v2[chunk][i] - mean) * row_rsqrt) * gamma_c5[i]) + beta_c5[i];
-      }
-      heddle::store_chunk<VEC, WHOLE>(y, start_3 + c5_0, valid, y_c5);
+    for (int i = 0; i < VEC; ++i) {
+      y_c5[i] = (((v2[chunk][i] - mean) * row_rsqrt) * gamma_c5[i]) + beta_c5[i];
     }
-  };
-  if (whole) {
-    compute(heddle::Constant<true>{});
-  } else {
-    compute(heddle::Constant<false>{});
+    heddle::store_apart<VEC, STEP, WHOLE>(y, start_3 + c5_0, valid, y_c5);
   }
 }
 
 // Any row length: every pass reads and computes the row values it needs again.
-template <class Team>
+template <class Team, bool WHOLE>
 __global__ void __launch_bounds__(Team::threads, 1) embed_untyped_layer_norm_reread(
     const int64_t rows,
     const int n,
@@ -145,71 +133,58 @@ __global__ void __launch_bounds__(Team::threads, 1) embed_untyped_layer_norm_rer
   const int64_t start = static_cast<int64_t>(((heddle::read(sequences, i_t) >= 0) && (heddle::read(positions, i_t) < heddle::read(lengths, max(heddle::read(sequences, i_t), 0)))) ? heddle::read(ids, static_cast<int64_t>(heddle::read(starts, max(heddle::read(sequences, i_t), 0))) + heddle::read(positions, i_t)) : 0) * n;
   const int64_t start_2 = static_cast<int64_t>((heddle::read(sequences, i_t) >= 0) ? heddle::read(positions, i_t) : 0) * n;
   const int64_t start_3 = static_cast<int64_t>(i_t) * n;
-  const bool whole = n % VEC == 0 &&
-      heddle::is_aligned<VEC>(table, 0) &&
-      heddle::is_aligned<VEC>(table2, 0) &&
-      heddle::is_aligned<VEC>(gamma, 0) &&
-      heddle::is_aligned<VEC>(beta, 0) &&
-      heddle::is_aligned<VEC>(y, 0);
-  const auto compute = [&](auto choice) {
-    constexpr bool WHOLE = decltype(choice)::value;
-    heddle::Accumulator<heddle::Sum<float>> sum0_lanes;
-    for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(n); chunk += Team::lanes) {
-      const int c5_0 = chunk * VEC;
-      const int valid = n - c5_0;
-      const auto table_c5 = (heddle::read(sequences, i_t) >= 0) && (heddle::read(positions, i_t) < heddle::read(lengths, max(heddle::read(sequences, i_t), 0))) ? heddle::load_chunk<VEC, WHOLE>(table, start + c5_0, valid) : heddle::Chunk<T, VEC>{};
-      const auto table2_c5 = heddle::read(sequences, i_t) >= 0 ? heddle::load_chunk<VEC, WHOLE>(table2, start_2 + c5_0, valid) : heddle::Chunk<T, VEC>{};
-      HEDDLE_UNROLL
-      for (int i = 0; i < VEC; ++i) {
-        if (WHOLE || i < valid) {
-          const float v2 = row_ge ? (((row_positions < heddle::read(lengths, row_maximum)) ? table_c5[i] : 0.0f) + table2_c5[i]) : 0.0f;
-          sum0_lanes.add(v2, c5_0 + i);
-        }
+  constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
+  heddle::Accumulator<heddle::Sum<float>> sum0_lanes;
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n); chunk += Team::lanes) {
+    const int c5_0 = heddle::first_apart<VEC, STEP>(chunk);
+    const int valid = heddle::left_apart<STEP>(n - c5_0);
+    const auto table_c5 = (heddle::read(sequences, i_t) >= 0) && (heddle::read(positions, i_t) < heddle::read(lengths, max(heddle::read(sequences, i_t), 0))) ? heddle::load_apart<VEC, STEP, WHOLE>(table, start + c5_0, valid) : heddle::Chunk<T, VEC>{};
+    const auto table2_c5 = heddle::read(sequences, i_t) >= 0 ? heddle::load_apart<VEC, STEP, WHOLE>(table2, start_2 + c5_0, valid) : heddle::Chunk<T, VEC>{};
+    HEDDLE_UNROLL
+    for (int i = 0; i < VEC; ++i) {
+      if (WHOLE || i < valid) {
+        const float v2 = row_ge ? (((row_positions < heddle::read(lengths, row_maximum)) ? table_c5[i] : 0.0f) + table2_c5[i]) : 0.0f;
+        sum0_lanes.add(v2, c5_0 + i * STEP);
       }
-      sum0_lanes.end_chunk();
     }
-    const float sum0 = team.reduce(sum0_lanes);
-    const float mean = sum0 / static_cast<float>(n);
-    heddle::Accumulator<heddle::Sum<float>> sum1_lanes;
-    for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(n); chunk += Team::lanes) {
-      const int c5_0 = chunk * VEC;
-      const int valid = n - c5_0;
-      const auto table_c5 = (heddle::read(sequences, i_t) >= 0) && (heddle::read(positions, i_t) < heddle::read(lengths, max(heddle::read(sequences, i_t), 0))) ? heddle::load_chunk<VEC, WHOLE>(table, start + c5_0, valid) : heddle::Chunk<T, VEC>{};
-      const auto table2_c5 = heddle::read(sequences, i_t) >= 0 ? heddle::load_chunk<VEC, WHOLE>(table2, start_2 + c5_0, valid) : heddle::Chunk<T, VEC>{};
-      HEDDLE_UNROLL
-      for (int i = 0; i < VEC; ++i) {
-        if (WHOLE || i < valid) {
-          const float v2 = row_ge ? (((row_positions < heddle::read(lengths, row_maximum)) ? table_c5[i] : 0.0f) + table2_c5[i]) : 0.0f;
-          sum1_lanes.add(heddle::square(v2 - mean), c5_0 + i);
-        }
+    sum0_lanes.end_chunk();
+  }
+  const float sum0 = team.reduce(sum0_lanes);
+  const float mean = sum0 / static_cast<float>(n);
+  heddle::Accumulator<heddle::Sum<float>> sum1_lanes;
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n); chunk += Team::lanes) {
+    const int c5_0 = heddle::first_apart<VEC, STEP>(chunk);
+    const int valid = heddle::left_apart<STEP>(n - c5_0);
+    const auto table_c5 = (heddle::read(sequences, i_t) >= 0) && (heddle::read(positions, i_t) < heddle::read(lengths, max(heddle::read(sequences, i_t), 0))) ? heddle::load_apart<VEC, STEP, WHOLE>(table, start + c5_0, valid) : heddle::Chunk<T, VEC>{};
+    const auto table2_c5 = heddle::read(sequences, i_t) >= 0 ? heddle::load_apart<VEC, STEP, WHOLE>(table2, start_2 + c5_0, valid) : heddle::Chunk<T, VEC>{};
+    HEDDLE_UNROLL
+    for (int i = 0; i < VEC; ++i) {
+      if (WHOLE || i < valid) {
+        const float v2 = row_ge ? (((row_positions < heddle::read(lengths, row_maximum)) ? table_c5[i] : 0.0f) + table2_c5[i]) : 0.0f;
+        sum1_lanes.add(heddle::square(v2 - mean), c5_0 + i * STEP);
       }
-      sum1_lanes.end_chunk();
     }
-    const float sum1 = team.reduce(sum1_lanes);
-    const float variance = sum1 / static_cast<float>(n);
-    const float row_rsqrt = rsqrtf(variance + eps);
-    for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(n); chunk += Team::lanes) {
-      const int c5_0 = chunk * VEC;
-      const int valid = n - c5_0;
-      const auto table_c5 = (heddle::read(sequences, i_t) >= 0) && (heddle::read(positions, i_t) < heddle::read(lengths, max(heddle::read(sequences, i_t), 0))) ? heddle::load_chunk<VEC, WHOLE>(table, start + c5_0, valid) : heddle::Chunk<T, VEC>{};
-      const auto table2_c5 = heddle::read(sequences, i_t) >= 0 ? heddle::load_chunk<VEC, WHOLE>(table2, start_2 + c5_0, valid) : heddle::Chunk<T, VEC>{};
-      const auto gamma_c5 = heddle::load_chunk<VEC, WHOLE>(gamma, c5_0, valid);
-      const auto beta_c5 = heddle::load_chunk<VEC, WHOLE>(beta, c5_0, valid);
-      float y_c5[VEC] = {};
-      HEDDLE_UNROLL
-      for (int i = 0; i < VEC; ++i) {
-        if (WHOLE || i < valid) {
-          const float v2 = row_ge ? (((row_positions < heddle::read(lengths, row_maximum)) ? table_c5[i] : 0.0f) + table2_c5[i]) : 0.0f;
-          y_c5[i] = (((v2 - mean) * row_rsqrt) * gamma_c5[i]) + beta_c5[i];
-        }
+    sum1_lanes.end_chunk();
+  }
+  const float sum1 = team.reduce(sum1_lanes);
+  const float variance = sum1 / static_cast<float>(n);
+  const float row_rsqrt = rsqrtf(variance + eps);
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n); chunk += Team::lanes) {
+    const int c5_0 = heddle::first_apart<VEC, STEP>(chunk);
+    const int valid = heddle::left_apart<STEP>(n - c5_0);
+    const auto table_c5 = (heddle::read(sequences, i_t) >= 0) && (heddle::read(positions, i_t) < heddle::read(lengths, max(heddle::read(sequences, i_t), 0))) ? heddle::load_apart<VEC, STEP, WHOLE>(table, start + c5_0, valid) : heddle::Chunk<T, VEC>{};
+    const auto table2_c5 = heddle::read(sequences, i_t) >= 0 ? heddle::load_apart<VEC, STEP, WHOLE>(table2, start_2 + c5_0, valid) : heddle::Chunk<T, VEC>{};
+    const auto gamma_c5 = heddle::load_apart<VEC, STEP, WHOLE>(gamma, c5_0, valid);
+    const auto beta_c5 = heddle::load_apart<VEC, STEP, WHOLE>(beta, c5_0, valid);
+    float y_c5[VEC] = {};
+    HEDDLE_UNROLL
+    for (int i = 0; i < VEC; ++i) {
+      if (WHOLE || i < valid) {
+        const float v2 = row_ge ? (((row_positions < heddle::read(lengths, row_maximum)) ? table_c5[i] : 0.0f) + table2_c5[i]) : 0.0f;
+        y_c5[i] = (((v2 - mean) * row_rsqrt) * gamma_c5[i]) + beta_c5[i];
       }
-      heddle::store_chunk<VEC, WHOLE>(y, start_3 + c5_0, valid, y_c5);
     }
-  };
-  if (whole) {
-    compute(heddle::Constant<true>{});
-  } else {
-    compute(heddle::Constant<false>{});
+    heddle::store_apart<VEC, STEP, WHOLE>(y, start_3 + c5_0, valid, y_c5);
   }
 }
 
@@ -239,20 +214,21 @@ extern "C" int32_t heddle_launch_embed_untyped_layer_norm__f16(const heddle_laun
     return heddle::launch_rows(team, launch, error, name, rows, kernel, rows, static_cast<int>(n), eps, ids, table, lengths, starts, table2, sequences, positions, gamma, beta, y);
   };
   const int64_t length = heddle::longest(int64_t{n});
+  const bool whole = n % VEC == 0 && heddle::begins_aligned<VEC>(table) && heddle::begins_aligned<VEC>(table2) && heddle::begins_aligned<VEC>(gamma) && heddle::begins_aligned<VEC>(beta) && heddle::begins_aligned<VEC>(y);
   // A row this short is one or two loads: no lane waits for another.
-  if (length <= 16) return run(heddle::ThreadTeam<128>{}, "embed_untyped_layer_norm__f16_thread", embed_untyped_layer_norm_kept<heddle::ThreadTeam<128>, 2>);
+  if (length <= 16) return run(heddle::ThreadTeam<128>{}, "embed_untyped_layer_norm__f16_thread", whole ? embed_untyped_layer_norm_kept<heddle::ThreadTeam<128>, 2, true> : embed_untyped_layer_norm_kept<heddle::ThreadTeam<128>, 2, false>);
   // A row this short leaves lanes of a whole warp idle: a warp takes several.
-  if (length <= 128) return run(heddle::WarpTeam<8, 16>{}, "embed_untyped_layer_norm__f16_lanes", embed_untyped_layer_norm_kept<heddle::WarpTeam<8, 16>, 2>);
+  if (length <= 128) return run(heddle::WarpTeam<8, 16>{}, "embed_untyped_layer_norm__f16_lanes", whole ? embed_untyped_layer_norm_kept<heddle::WarpTeam<8, 16>, 2, true> : embed_untyped_layer_norm_kept<heddle::WarpTeam<8, 16>, 2, false>);
   // Few registers a lane, so many rows run at once, and no barrier.
-  if (length <= 256) return run(heddle::WarpTeam<32, 4>{}, "embed_untyped_layer_norm__f16_warp", embed_untyped_layer_norm_kept<heddle::WarpTeam<32, 4>, 1>);
+  if (length <= 256) return run(heddle::WarpTeam<32, 4>{}, "embed_untyped_layer_norm__f16_warp", whole ? embed_untyped_layer_norm_kept<heddle::WarpTeam<32, 4>, 1, true> : embed_untyped_layer_norm_kept<heddle::WarpTeam<32, 4>, 1, false>);
   // Too few rows to fill the device with warps: one chunk a lane keeps the row short in time.
-  if (length <= 1024 && rows <= 528) return run(heddle::BlockTeam<128>{}, "embed_untyped_layer_norm__f16_block", embed_untyped_layer_norm_kept<heddle::BlockTeam<128>, 1>);
+  if (length <= 1024 && rows <= 528) return run(heddle::BlockTeam<128>{}, "embed_untyped_layer_norm__f16_block", whole ? embed_untyped_layer_norm_kept<heddle::BlockTeam<128>, 1, true> : embed_untyped_layer_norm_kept<heddle::BlockTeam<128>, 1, false>);
   // The row fits the registers of one warp, and no barrier.
-  if (length <= 1024) return run(heddle::WarpTeam<32, 4>{}, "embed_untyped_layer_norm__f16_warp_wide", embed_untyped_layer_norm_kept<heddle::WarpTeam<32, 4>, 4>);
+  if (length <= 1024) return run(heddle::WarpTeam<32, 4>{}, "embed_untyped_layer_norm__f16_warp_wide", whole ? embed_untyped_layer_norm_kept<heddle::WarpTeam<32, 4>, 4, true> : embed_untyped_layer_norm_kept<heddle::WarpTeam<32, 4>, 4, false>);
   // One chunk a lane: its loads are in flight together, and vectors such as gamma are prefetched.
-  if (length <= 4096) return run(heddle::BlockTeam<512>{}, "embed_untyped_layer_norm__f16_block_tall", embed_untyped_layer_norm_kept<heddle::BlockTeam<512>, 1>);
+  if (length <= 4096) return run(heddle::BlockTeam<512>{}, "embed_untyped_layer_norm__f16_block_tall", whole ? embed_untyped_layer_norm_kept<heddle::BlockTeam<512>, 1, true> : embed_untyped_layer_norm_kept<heddle::BlockTeam<512>, 1, false>);
   // The row fits the registers of one block.
-  if (length <= 8192) return run(heddle::BlockTeam<512>{}, "embed_untyped_layer_norm__f16_block_wide", embed_untyped_layer_norm_kept<heddle::BlockTeam<512>, 2>);
+  if (length <= 8192) return run(heddle::BlockTeam<512>{}, "embed_untyped_layer_norm__f16_block_wide", whole ? embed_untyped_layer_norm_kept<heddle::BlockTeam<512>, 2, true> : embed_untyped_layer_norm_kept<heddle::BlockTeam<512>, 2, false>);
   // Longer than registers hold: every pass reads the row again.
-  return run(heddle::BlockTeam<512>{}, "embed_untyped_layer_norm__f16_block_reread", embed_untyped_layer_norm_reread<heddle::BlockTeam<512>>);
+  return run(heddle::BlockTeam<512>{}, "embed_untyped_layer_norm__f16_block_reread", whole ? embed_untyped_layer_norm_reread<heddle::BlockTeam<512>, true> : embed_untyped_layer_norm_reread<heddle::BlockTeam<512>, false>);
 }

@@ -9,6 +9,7 @@
 // int8_row_bias_residual_and_layer_norm__f32_block_wide: a block of 512 threads a row; 2 x 8 values a lane in registers
 // int8_row_bias_residual_and_layer_norm__f32_block_reread: a block of 512 threads a row; values computed again in every pass
 #include "kernel.cuh"
+#include "apart.cuh"
 #include "request.cuh"
 
 namespace {
@@ -17,7 +18,7 @@ using T = float;
 constexpr int VEC = 8;
 
 // Row values stay in registers: CHUNKS chunks of VEC elements a lane.
-template <class Team, int CHUNKS>
+template <class Team, int CHUNKS, bool WHOLE>
 __global__ void __launch_bounds__(Team::threads, 1) int8_row_bias_residual_and_layer_norm_kept(
     const int64_t rows,
     const int n,
@@ -41,86 +42,70 @@ __global__ void __launch_bounds__(Team::threads, 1) int8_row_bias_residual_and_l
   if (position >= rows) return;
   const int i_m = static_cast<int>(position);
   const int64_t start = static_cast<int64_t>(i_m) * n;
-  const bool whole = n % VEC == 0 &&
-      heddle::is_aligned<VEC>(x, 0) &&
-      heddle::is_aligned<VEC>(steps, 0) &&
-      heddle::is_aligned<VEC>(bias, 0) &&
-      heddle::is_aligned<VEC>(y, 0) &&
-      heddle::is_aligned<VEC>(z, 0) &&
-      heddle::is_aligned<VEC>(gamma, 0) &&
-      heddle::is_aligned<VEC>(beta, 0) &&
-      heddle::is_aligned<VEC>(y2, 0);
-  const auto compute = [&](auto choice) {
-    constexpr bool WHOLE = decltype(choice)::value;
-    heddle::Chunk<T, VEC> soon_gamma_c3[1];
-    if constexpr (CHUNKS == 1) heddle::load_row<VEC, WHOLE>(team, gamma, n, soon_gamma_c3, [&](int c3) -> int64_t { return c3; });
-    heddle::Chunk<T, VEC> soon_beta_c3[1];
-    if constexpr (CHUNKS == 1) heddle::load_row<VEC, WHOLE>(team, beta, n, soon_beta_c3, [&](int c3) -> int64_t { return c3; });
-    heddle::Chunk<int, VEC> x_c3[CHUNKS];
-    heddle::load_row<VEC, WHOLE>(team, x, n, x_c3, [&](int c3) -> int64_t { return start + c3; });
-    heddle::Chunk<T, VEC> y_c3[CHUNKS];
-    heddle::load_row<VEC, WHOLE>(team, y, n, y_c3, [&](int c3) -> int64_t { return start + c3; });
-    float r3[CHUNKS][VEC];
-    heddle::Accumulator<heddle::Sum<float>> sum0_lanes;
+  constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
+  heddle::Chunk<T, VEC> soon_gamma_c3[1];
+  if constexpr (CHUNKS == 1) heddle::load_row_apart<VEC, STEP, WHOLE>(team, gamma, n, soon_gamma_c3, [&](int c3) -> int64_t { return c3; });
+  heddle::Chunk<T, VEC> soon_beta_c3[1];
+  if constexpr (CHUNKS == 1) heddle::load_row_apart<VEC, STEP, WHOLE>(team, beta, n, soon_beta_c3, [&](int c3) -> int64_t { return c3; });
+  heddle::Chunk<int, VEC> x_c3[CHUNKS];
+  heddle::load_row_apart<VEC, STEP, WHOLE>(team, x, n, x_c3, [&](int c3) -> int64_t { return start + c3; });
+  heddle::Chunk<T, VEC> y_c3[CHUNKS];
+  heddle::load_row_apart<VEC, STEP, WHOLE>(team, y, n, y_c3, [&](int c3) -> int64_t { return start + c3; });
+  float r3[CHUNKS][VEC];
+  heddle::Accumulator<heddle::Sum<float>> sum0_lanes;
+  HEDDLE_UNROLL
+  for (int chunk = 0; chunk < CHUNKS; ++chunk) {
+    const int c3_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
+    const int valid = heddle::left_apart<STEP>(n - c3_0);
+    if (valid <= 0) break;
+    const auto steps_c3 = heddle::load_apart<VEC, STEP, WHOLE>(steps, c3_0, valid);
+    const auto bias_c3 = heddle::load_apart<VEC, STEP, WHOLE>(bias, c3_0, valid);
+    float z_c3[VEC];
     HEDDLE_UNROLL
-    for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-      const int c3_0 = (chunk * Team::lanes + team.lane()) * VEC;
-      const int valid = n - c3_0;
-      if (valid <= 0) break;
-      const auto steps_c3 = heddle::load_chunk<VEC, WHOLE>(steps, c3_0, valid);
-      const auto bias_c3 = heddle::load_chunk<VEC, WHOLE>(bias, c3_0, valid);
-      float z_c3[VEC];
-      HEDDLE_UNROLL
-      for (int i = 0; i < VEC; ++i) {
-        r3[chunk][i] = ((static_cast<float>(x_c3[chunk][i]) * steps_c3[i]) + bias_c3[i]) + y_c3[chunk][i];
-        const float common = r3[chunk][i];
-        if (WHOLE || i < valid) sum0_lanes.add(common, c3_0 + i);
-        z_c3[i] = common;
-      }
-      heddle::store_chunk<VEC, WHOLE>(z, start + c3_0, valid, z_c3);
-      sum0_lanes.end_chunk();
+    for (int i = 0; i < VEC; ++i) {
+      r3[chunk][i] = ((static_cast<float>(x_c3[chunk][i]) * steps_c3[i]) + bias_c3[i]) + y_c3[chunk][i];
+      const float common = r3[chunk][i];
+      if (WHOLE || i < valid) sum0_lanes.add(common, c3_0 + i * STEP);
+      z_c3[i] = common;
     }
-    const float sum0 = team.reduce(sum0_lanes);
-    const float mean = sum0 / static_cast<float>(n);
-    heddle::Accumulator<heddle::Sum<float>> sum1_lanes;
+    heddle::store_apart<VEC, STEP, WHOLE>(z, start + c3_0, valid, z_c3);
+    sum0_lanes.end_chunk();
+  }
+  const float sum0 = team.reduce(sum0_lanes);
+  const float mean = sum0 / static_cast<float>(n);
+  heddle::Accumulator<heddle::Sum<float>> sum1_lanes;
+  HEDDLE_UNROLL
+  for (int chunk = 0; chunk < CHUNKS; ++chunk) {
+    const int c3_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
+    const int valid = heddle::left_apart<STEP>(n - c3_0);
+    if (valid <= 0) break;
     HEDDLE_UNROLL
-    for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-      const int c3_0 = (chunk * Team::lanes + team.lane()) * VEC;
-      const int valid = n - c3_0;
-      if (valid <= 0) break;
-      HEDDLE_UNROLL
-      for (int i = 0; i < VEC; ++i) {
-        if (WHOLE || i < valid) sum1_lanes.add(heddle::square(r3[chunk][i] - mean), c3_0 + i);
-      }
-      sum1_lanes.end_chunk();
+    for (int i = 0; i < VEC; ++i) {
+      if (WHOLE || i < valid) sum1_lanes.add(heddle::square(r3[chunk][i] - mean), c3_0 + i * STEP);
     }
-    const float sum1 = team.reduce(sum1_lanes);
-    const float variance = sum1 / static_cast<float>(n);
-    const float row_rsqrt = rsqrtf(variance + eps);
+    sum1_lanes.end_chunk();
+  }
+  const float sum1 = team.reduce(sum1_lanes);
+  const float variance = sum1 / static_cast<float>(n);
+  const float row_rsqrt = rsqrtf(variance + eps);
+  HEDDLE_UNROLL
+  for (int chunk = 0; chunk < CHUNKS; ++chunk) {
+    const int c3_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
+    const int valid = heddle::left_apart<STEP>(n - c3_0);
+    if (valid <= 0) break;
+    const auto gamma_c3 = CHUNKS == 1 ? soon_gamma_c3[0] : heddle::load_apart<VEC, STEP, WHOLE>(gamma, c3_0, valid);
+    const auto beta_c3 = CHUNKS == 1 ? soon_beta_c3[0] : heddle::load_apart<VEC, STEP, WHOLE>(beta, c3_0, valid);
+    float y2_c3[VEC];
     HEDDLE_UNROLL
-    for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-      const int c3_0 = (chunk * Team::lanes + team.lane()) * VEC;
-      const int valid = n - c3_0;
-      if (valid <= 0) break;
-      const auto gamma_c3 = CHUNKS == 1 ? soon_gamma_c3[0] : heddle::load_chunk<VEC, WHOLE>(gamma, c3_0, valid);
-      const auto beta_c3 = CHUNKS == 1 ? soon_beta_c3[0] : heddle::load_chunk<VEC, WHOLE>(beta, c3_0, valid);
-      float y2_c3[VEC];
-      HEDDLE_UNROLL
-      for (int i = 0; i < VEC; ++i) {
-        y2_c3[i] = ((((r3[chunk][i] - mean) * row_rsqrt) * gamma_c3[i]) + beta_c3[i]) * inverse;
-      }
-      heddle::store_chunk<VEC, WHOLE>(y2, start + c3_0, valid, y2_c3);
+    for (int i = 0; i < VEC; ++i) {
+      y2_c3[i] = ((((r3[chunk][i] - mean) * row_rsqrt) * gamma_c3[i]) + beta_c3[i]) * inverse;
     }
-  };
-  if (whole) {
-    compute(heddle::Constant<true>{});
-  } else {
-    compute(heddle::Constant<false>{});
+    heddle::store_apart<VEC, STEP, WHOLE>(y2, start + c3_0, valid, y2_c3);
   }
 }
 
 // Any row length: every pass reads and computes the row values it needs again.
-template <class Team>
+template <class Team, bool WHOLE>
 __global__ void __launch_bounds__(Team::threads, 1) int8_row_bias_residual_and_layer_norm_reread(
     const int64_t rows,
     const int n,
@@ -144,78 +129,62 @@ __global__ void __launch_bounds__(Team::threads, 1) int8_row_bias_residual_and_l
   if (position >= rows) return;
   const int i_m = static_cast<int>(position);
   const int64_t start = static_cast<int64_t>(i_m) * n;
-  const bool whole = n % VEC == 0 &&
-      heddle::is_aligned<VEC>(x, 0) &&
-      heddle::is_aligned<VEC>(steps, 0) &&
-      heddle::is_aligned<VEC>(bias, 0) &&
-      heddle::is_aligned<VEC>(y, 0) &&
-      heddle::is_aligned<VEC>(z, 0) &&
-      heddle::is_aligned<VEC>(gamma, 0) &&
-      heddle::is_aligned<VEC>(beta, 0) &&
-      heddle::is_aligned<VEC>(y2, 0);
-  const auto compute = [&](auto choice) {
-    constexpr bool WHOLE = decltype(choice)::value;
-    heddle::Accumulator<heddle::Sum<float>> sum0_lanes;
-    for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(n); chunk += Team::lanes) {
-      const int c3_0 = chunk * VEC;
-      const int valid = n - c3_0;
-      const auto x_c3 = heddle::load_chunk<VEC, WHOLE>(x, start + c3_0, valid);
-      const auto steps_c3 = heddle::load_chunk<VEC, WHOLE>(steps, c3_0, valid);
-      const auto bias_c3 = heddle::load_chunk<VEC, WHOLE>(bias, c3_0, valid);
-      const auto y_c3 = heddle::load_chunk<VEC, WHOLE>(y, start + c3_0, valid);
-      float z_c3[VEC];
-      HEDDLE_UNROLL
-      for (int i = 0; i < VEC; ++i) {
-        const float r3 = ((static_cast<float>(x_c3[i]) * steps_c3[i]) + bias_c3[i]) + y_c3[i];
-        const float common = r3;
-        if (WHOLE || i < valid) sum0_lanes.add(common, c3_0 + i);
-        z_c3[i] = common;
-      }
-      heddle::store_chunk<VEC, WHOLE>(z, start + c3_0, valid, z_c3);
-      sum0_lanes.end_chunk();
+  constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
+  heddle::Accumulator<heddle::Sum<float>> sum0_lanes;
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n); chunk += Team::lanes) {
+    const int c3_0 = heddle::first_apart<VEC, STEP>(chunk);
+    const int valid = heddle::left_apart<STEP>(n - c3_0);
+    const auto x_c3 = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c3_0, valid);
+    const auto steps_c3 = heddle::load_apart<VEC, STEP, WHOLE>(steps, c3_0, valid);
+    const auto bias_c3 = heddle::load_apart<VEC, STEP, WHOLE>(bias, c3_0, valid);
+    const auto y_c3 = heddle::load_apart<VEC, STEP, WHOLE>(y, start + c3_0, valid);
+    float z_c3[VEC];
+    HEDDLE_UNROLL
+    for (int i = 0; i < VEC; ++i) {
+      const float r3 = ((static_cast<float>(x_c3[i]) * steps_c3[i]) + bias_c3[i]) + y_c3[i];
+      const float common = r3;
+      if (WHOLE || i < valid) sum0_lanes.add(common, c3_0 + i * STEP);
+      z_c3[i] = common;
     }
-    const float sum0 = team.reduce(sum0_lanes);
-    const float mean = sum0 / static_cast<float>(n);
-    heddle::Accumulator<heddle::Sum<float>> sum1_lanes;
-    for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(n); chunk += Team::lanes) {
-      const int c3_0 = chunk * VEC;
-      const int valid = n - c3_0;
-      const auto x_c3 = heddle::load_chunk<VEC, WHOLE>(x, start + c3_0, valid);
-      const auto steps_c3 = heddle::load_chunk<VEC, WHOLE>(steps, c3_0, valid);
-      const auto bias_c3 = heddle::load_chunk<VEC, WHOLE>(bias, c3_0, valid);
-      const auto y_c3 = heddle::load_chunk<VEC, WHOLE>(y, start + c3_0, valid);
-      HEDDLE_UNROLL
-      for (int i = 0; i < VEC; ++i) {
-        const float r3 = ((static_cast<float>(x_c3[i]) * steps_c3[i]) + bias_c3[i]) + y_c3[i];
-        if (WHOLE || i < valid) sum1_lanes.add(heddle::square(r3 - mean), c3_0 + i);
-      }
-      sum1_lanes.end_chunk();
+    heddle::store_apart<VEC, STEP, WHOLE>(z, start + c3_0, valid, z_c3);
+    sum0_lanes.end_chunk();
+  }
+  const float sum0 = team.reduce(sum0_lanes);
+  const float mean = sum0 / static_cast<float>(n);
+  heddle::Accumulator<heddle::Sum<float>> sum1_lanes;
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n); chunk += Team::lanes) {
+    const int c3_0 = heddle::first_apart<VEC, STEP>(chunk);
+    const int valid = heddle::left_apart<STEP>(n - c3_0);
+    const auto x_c3 = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c3_0, valid);
+    const auto steps_c3 = heddle::load_apart<VEC, STEP, WHOLE>(steps, c3_0, valid);
+    const auto bias_c3 = heddle::load_apart<VEC, STEP, WHOLE>(bias, c3_0, valid);
+    const auto y_c3 = heddle::load_apart<VEC, STEP, WHOLE>(y, start + c3_0, valid);
+    HEDDLE_UNROLL
+    for (int i = 0; i < VEC; ++i) {
+      const float r3 = ((static_cast<float>(x_c3[i]) * steps_c3[i]) + bias_c3[i]) + y_c3[i];
+      if (WHOLE || i < valid) sum1_lanes.add(heddle::square(r3 - mean), c3_0 + i * STEP);
     }
-    const float sum1 = team.reduce(sum1_lanes);
-    const float variance = sum1 / static_cast<float>(n);
-    const float row_rsqrt = rsqrtf(variance + eps);
-    for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(n); chunk += Team::lanes) {
-      const int c3_0 = chunk * VEC;
-      const int valid = n - c3_0;
-      const auto x_c3 = heddle::load_chunk<VEC, WHOLE>(x, start + c3_0, valid);
-      const auto steps_c3 = heddle::load_chunk<VEC, WHOLE>(steps, c3_0, valid);
-      const auto bias_c3 = heddle::load_chunk<VEC, WHOLE>(bias, c3_0, valid);
-      const auto y_c3 = heddle::load_chunk<VEC, WHOLE>(y, start + c3_0, valid);
-      const auto gamma_c3 = heddle::load_chunk<VEC, WHOLE>(gamma, c3_0, valid);
-      const auto beta_c3 = heddle::load_chunk<VEC, WHOLE>(beta, c3_0, valid);
-      float y2_c3[VEC];
-      HEDDLE_UNROLL
-      for (int i = 0; i < VEC; ++i) {
-        const float r3 = ((static_cast<float>(x_c3[i]) * steps_c3[i]) + bias_c3[i]) + y_c3[i];
-        y2_c3[i] = ((((r3 - mean) * row_rsqrt) * gamma_c3[i]) + beta_c3[i]) * inverse;
-      }
-      heddle::store_chunk<VEC, WHOLE>(y2, start + c3_0, valid, y2_c3);
+    sum1_lanes.end_chunk();
+  }
+  const float sum1 = team.reduce(sum1_lanes);
+  const float variance = sum1 / static_cast<float>(n);
+  const float row_rsqrt = rsqrtf(variance + eps);
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n); chunk += Team::lanes) {
+    const int c3_0 = heddle::first_apart<VEC, STEP>(chunk);
+    const int valid = heddle::left_apart<STEP>(n - c3_0);
+    const auto x_c3 = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c3_0, valid);
+    const auto steps_c3 = heddle::load_apart<VEC, STEP, WHOLE>(steps, c3_0, valid);
+    const auto bias_c3 = heddle::load_apart<VEC, STEP, WHOLE>(bias, c3_0, valid);
+    const auto y_c3 = heddle::load_apart<VEC, STEP, WHOLE>(y, start + c3_0, valid);
+    const auto gamma_c3 = heddle::load_apart<VEC, STEP, WHOLE>(gamma, c3_0, valid);
+    const auto beta_c3 = heddle::load_apart<VEC, STEP, WHOLE>(beta, c3_0, valid);
+    float y2_c3[VEC];
+    HEDDLE_UNROLL
+    for (int i = 0; i < VEC; ++i) {
+      const float r3 = ((static_cast<float>(x_c3[i]) * steps_c3[i]) + bias_c3[i]) + y_c3[i];
+      y2_c3[i] = ((((r3 - mean) * row_rsqrt) * gamma_c3[i]) + beta_c3[i]) * inverse;
     }
-  };
-  if (whole) {
-    compute(heddle::Constant<true>{});
-  } else {
-    compute(heddle::Constant<false>{});
+    heddle::store_apart<VEC, STEP, WHOLE>(y2, start + c3_0, valid, y2_c3);
   }
 }
 
@@ -241,20 +210,21 @@ extern "C" int32_t heddle_launch_int8_row_bias_residual_and_layer_norm__f32(cons
     return heddle::launch_rows(team, launch, error, name, rows, kernel, rows, static_cast<int>(n), eps, inverse, x, steps, bias, y, gamma, beta, z, y2);
   };
   const int64_t length = heddle::longest(int64_t{n});
+  const bool whole = n % VEC == 0 && heddle::begins_aligned<VEC>(x) && heddle::begins_aligned<VEC>(steps) && heddle::begins_aligned<VEC>(bias) && heddle::begins_aligned<VEC>(y) && heddle::begins_aligned<VEC>(z) && heddle::begins_aligned<VEC>(gamma) && heddle::begins_aligned<VEC>(beta) && heddle::begins_aligned<VEC>(y2);
   // A row this short is one or two loads: no lane waits for another.
-  if (length <= 16) return run(heddle::ThreadTeam<128>{}, "int8_row_bias_residual_and_layer_norm__f32_thread", int8_row_bias_residual_and_layer_norm_kept<heddle::ThreadTeam<128>, 2>);
+  if (length <= 16) return run(heddle::ThreadTeam<128>{}, "int8_row_bias_residual_and_layer_norm__f32_thread", whole ? int8_row_bias_residual_and_layer_norm_kept<heddle::ThreadTeam<128>, 2, true> : int8_row_bias_residual_and_layer_norm_kept<heddle::ThreadTeam<128>, 2, false>);
   // A row this short leaves lanes of a whole warp idle: a warp takes several.
-  if (length <= 128) return run(heddle::WarpTeam<8, 16>{}, "int8_row_bias_residual_and_layer_norm__f32_lanes", int8_row_bias_residual_and_layer_norm_kept<heddle::WarpTeam<8, 16>, 2>);
+  if (length <= 128) return run(heddle::WarpTeam<8, 16>{}, "int8_row_bias_residual_and_layer_norm__f32_lanes", whole ? int8_row_bias_residual_and_layer_norm_kept<heddle::WarpTeam<8, 16>, 2, true> : int8_row_bias_residual_and_layer_norm_kept<heddle::WarpTeam<8, 16>, 2, false>);
   // Few registers a lane, so many rows run at once, and no barrier.
-  if (length <= 256) return run(heddle::WarpTeam<32, 4>{}, "int8_row_bias_residual_and_layer_norm__f32_warp", int8_row_bias_residual_and_layer_norm_kept<heddle::WarpTeam<32, 4>, 1>);
+  if (length <= 256) return run(heddle::WarpTeam<32, 4>{}, "int8_row_bias_residual_and_layer_norm__f32_warp", whole ? int8_row_bias_residual_and_layer_norm_kept<heddle::WarpTeam<32, 4>, 1, true> : int8_row_bias_residual_and_layer_norm_kept<heddle::WarpTeam<32, 4>, 1, false>);
   // Too few rows to fill the device with warps: one chunk a lane keeps the row short in time.
-  if (length <= 1024 && rows <= 528) return run(heddle::BlockTeam<128>{}, "int8_row_bias_residual_and_layer_norm__f32_block", int8_row_bias_residual_and_layer_norm_kept<heddle::BlockTeam<128>, 1>);
+  if (length <= 1024 && rows <= 528) return run(heddle::BlockTeam<128>{}, "int8_row_bias_residual_and_layer_norm__f32_block", whole ? int8_row_bias_residual_and_layer_norm_kept<heddle::BlockTeam<128>, 1, true> : int8_row_bias_residual_and_layer_norm_kept<heddle::BlockTeam<128>, 1, false>);
   // The row fits the registers of one warp, and no barrier.
-  if (length <= 1024) return run(heddle::WarpTeam<32, 4>{}, "int8_row_bias_residual_and_layer_norm__f32_warp_wide", int8_row_bias_residual_and_layer_norm_kept<heddle::WarpTeam<32, 4>, 4>);
+  if (length <= 1024) return run(heddle::WarpTeam<32, 4>{}, "int8_row_bias_residual_and_layer_norm__f32_warp_wide", whole ? int8_row_bias_residual_and_layer_norm_kept<heddle::WarpTeam<32, 4>, 4, true> : int8_row_bias_residual_and_layer_norm_kept<heddle::WarpTeam<32, 4>, 4, false>);
   // One chunk a lane: its loads are in flight together, and vectors such as gamma are prefetched.
-  if (length <= 4096) return run(heddle::BlockTeam<512>{}, "int8_row_bias_residual_and_layer_norm__f32_block_tall", int8_row_bias_residual_and_layer_norm_kept<heddle::BlockTeam<512>, 1>);
+  if (length <= 4096) return run(heddle::BlockTeam<512>{}, "int8_row_bias_residual_and_layer_norm__f32_block_tall", whole ? int8_row_bias_residual_and_layer_norm_kept<heddle::BlockTeam<512>, 1, true> : int8_row_bias_residual_and_layer_norm_kept<heddle::BlockTeam<512>, 1, false>);
   // The row fits the registers of one block.
-  if (length <= 8192) return run(heddle::BlockTeam<512>{}, "int8_row_bias_residual_and_layer_norm__f32_block_wide", int8_row_bias_residual_and_layer_norm_kept<heddle::BlockTeam<512>, 2>);
+  if (length <= 8192) return run(heddle::BlockTeam<512>{}, "int8_row_bias_residual_and_layer_norm__f32_block_wide", whole ? int8_row_bias_residual_and_layer_norm_kept<heddle::BlockTeam<512>, 2, true> : int8_row_bias_residual_and_layer_norm_kept<heddle::BlockTeam<512>, 2, false>);
   // Longer than registers hold: every pass reads the row again.
-  return run(heddle::BlockTeam<512>{}, "int8_row_bias_residual_and_layer_norm__f32_block_reread", int8_row_bias_residual_and_layer_norm_reread<heddle::BlockTeam<512>>);
+  return run(heddle::BlockTeam<512>{}, "int8_row_bias_residual_and_layer_norm__f32_block_reread", whole ? int8_row_bias_residual_and_layer_norm_reread<heddle::BlockTeam<512>, true> : int8_row_bias_residual_and_layer_norm_reread<heddle::BlockTeam<512>, false>);
 }

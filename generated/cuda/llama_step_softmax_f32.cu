@@ -9,13 +9,14 @@
 // llama_step_softmax_f32_block_wide: a block of 512 threads a row; 4 x 4 values a lane in registers
 // llama_step_softmax_f32_block_reread: a block of 512 threads a row; values computed again in every pass
 #include "kernel.cuh"
+#include "apart.cuh"
 
 namespace {
 
 constexpr int VEC = 4;
 
 // Row values stay in registers: CHUNKS chunks of VEC elements a lane.
-template <class Team, int CHUNKS>
+template <class Team, int CHUNKS, bool WHOLE>
 __global__ void __launch_bounds__(Team::threads, 1) llama_step_softmax_f32_kept(
     const int64_t rows,
     const int h,
@@ -32,66 +33,56 @@ __global__ void __launch_bounds__(Team::threads, 1) llama_step_softmax_f32_kept(
   const int i_r = static_cast<int>(position);
   const int row_places = heddle::read(places, i_r);
   const int64_t start = ((static_cast<int64_t>(i_r) * h) + i_h) * n;
-  const bool whole = n % VEC == 0 &&
-      heddle::is_aligned<VEC>(x, 0) &&
-      heddle::is_aligned<VEC>(y, 0);
-  const auto compute = [&](auto choice) {
-    constexpr bool WHOLE = decltype(choice)::value;
-    heddle::Chunk<float, VEC> x_c3[CHUNKS];
-    heddle::load_row<VEC, WHOLE>(team, x, n, x_c3, [&](int c3) -> int64_t { return start + c3; });
-    float v[CHUNKS][VEC];
-    heddle::Accumulator<heddle::Max<float>> top_lanes;
+  constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
+  heddle::Chunk<float, VEC> x_c3[CHUNKS];
+  heddle::load_row_apart<VEC, STEP, WHOLE>(team, x, n, x_c3, [&](int c3) -> int64_t { return start + c3; });
+  float v[CHUNKS][VEC];
+  heddle::Accumulator<heddle::Max<float>> top_lanes;
+  HEDDLE_UNROLL
+  for (int chunk = 0; chunk < CHUNKS; ++chunk) {
+    const int c3_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
+    const int valid = heddle::left_apart<STEP>(n - c3_0);
+    if (valid <= 0) break;
     HEDDLE_UNROLL
-    for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-      const int c3_0 = (chunk * Team::lanes + team.lane()) * VEC;
-      const int valid = n - c3_0;
-      if (valid <= 0) break;
-      HEDDLE_UNROLL
-      for (int i = 0; i < VEC; ++i) {
-        const int c3 = c3_0 + i;
-        v[chunk][i] = (c3 <= row_places) ? (x_c3[chunk][i] * factor) : (-1e+30f);
-        if (WHOLE || i < valid) top_lanes.add(v[chunk][i], c3_0 + i);
-      }
-      top_lanes.end_chunk();
+    for (int i = 0; i < VEC; ++i) {
+      const int c3 = c3_0 + i * STEP;
+      v[chunk][i] = (c3 <= row_places) ? (x_c3[chunk][i] * factor) : (-1e+30f);
+      if (WHOLE || i < valid) top_lanes.add(v[chunk][i], c3_0 + i * STEP);
     }
-    const float top = team.reduce(top_lanes);
-    float e[CHUNKS][VEC];
-    heddle::Accumulator<heddle::Sum<float>> total_lanes;
+    top_lanes.end_chunk();
+  }
+  const float top = team.reduce(top_lanes);
+  float e[CHUNKS][VEC];
+  heddle::Accumulator<heddle::Sum<float>> total_lanes;
+  HEDDLE_UNROLL
+  for (int chunk = 0; chunk < CHUNKS; ++chunk) {
+    const int c3_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
+    const int valid = heddle::left_apart<STEP>(n - c3_0);
+    if (valid <= 0) break;
     HEDDLE_UNROLL
-    for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-      const int c3_0 = (chunk * Team::lanes + team.lane()) * VEC;
-      const int valid = n - c3_0;
-      if (valid <= 0) break;
-      HEDDLE_UNROLL
-      for (int i = 0; i < VEC; ++i) {
-        e[chunk][i] = expf(v[chunk][i] - top);
-        if (WHOLE || i < valid) total_lanes.add(e[chunk][i], c3_0 + i);
-      }
-      total_lanes.end_chunk();
+    for (int i = 0; i < VEC; ++i) {
+      e[chunk][i] = expf(v[chunk][i] - top);
+      if (WHOLE || i < valid) total_lanes.add(e[chunk][i], c3_0 + i * STEP);
     }
-    const float total = team.reduce(total_lanes);
+    total_lanes.end_chunk();
+  }
+  const float total = team.reduce(total_lanes);
+  HEDDLE_UNROLL
+  for (int chunk = 0; chunk < CHUNKS; ++chunk) {
+    const int c3_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
+    const int valid = heddle::left_apart<STEP>(n - c3_0);
+    if (valid <= 0) break;
+    float y_c3[VEC];
     HEDDLE_UNROLL
-    for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-      const int c3_0 = (chunk * Team::lanes + team.lane()) * VEC;
-      const int valid = n - c3_0;
-      if (valid <= 0) break;
-      float y_c3[VEC];
-      HEDDLE_UNROLL
-      for (int i = 0; i < VEC; ++i) {
-        y_c3[i] = e[chunk][i] / total;
-      }
-      heddle::store_chunk<VEC, WHOLE>(y, start + c3_0, valid, y_c3);
+    for (int i = 0; i < VEC; ++i) {
+      y_c3[i] = e[chunk][i] / total;
     }
-  };
-  if (whole) {
-    compute(heddle::Constant<true>{});
-  } else {
-    compute(heddle::Constant<false>{});
+    heddle::store_apart<VEC, STEP, WHOLE>(y, start + c3_0, valid, y_c3);
   }
 }
 
 // Any row length: every pass reads and computes the row values it needs again.
-template <class Team>
+template <class Team, bool WHOLE>
 __global__ void __launch_bounds__(Team::threads, 2) llama_step_softmax_f32_reread(
     const int64_t rows,
     const int h,
@@ -108,62 +99,52 @@ __global__ void __launch_bounds__(Team::threads, 2) llama_step_softmax_f32_rerea
   const int i_r = static_cast<int>(position);
   const int row_places = heddle::read(places, i_r);
   const int64_t start = ((static_cast<int64_t>(i_r) * h) + i_h) * n;
-  const bool whole = n % VEC == 0 &&
-      heddle::is_aligned<VEC>(x, 0) &&
-      heddle::is_aligned<VEC>(y, 0);
-  const auto compute = [&](auto choice) {
-    constexpr bool WHOLE = decltype(choice)::value;
-    heddle::Accumulator<heddle::Max<float>> top_lanes;
-    HEDDLE_UNROLL_FEW
-    for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(n); chunk += Team::lanes) {
-      const int c3_0 = chunk * VEC;
-      const int valid = n - c3_0;
-      const auto x_c3 = heddle::load_chunk<VEC, WHOLE>(x, start + c3_0, valid);
-      HEDDLE_UNROLL
-      for (int i = 0; i < VEC; ++i) {
-        const int c3 = c3_0 + i;
-        const float v = (c3 <= row_places) ? (x_c3[i] * factor) : (-1e+30f);
-        if (WHOLE || i < valid) top_lanes.add(v, c3_0 + i);
-      }
-      top_lanes.end_chunk();
+  constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
+  heddle::Accumulator<heddle::Max<float>> top_lanes;
+  HEDDLE_UNROLL_FEW
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n); chunk += Team::lanes) {
+    const int c3_0 = heddle::first_apart<VEC, STEP>(chunk);
+    const int valid = heddle::left_apart<STEP>(n - c3_0);
+    const auto x_c3 = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c3_0, valid);
+    HEDDLE_UNROLL
+    for (int i = 0; i < VEC; ++i) {
+      const int c3 = c3_0 + i * STEP;
+      const float v = (c3 <= row_places) ? (x_c3[i] * factor) : (-1e+30f);
+      if (WHOLE || i < valid) top_lanes.add(v, c3_0 + i * STEP);
     }
-    const float top = team.reduce(top_lanes);
-    heddle::Accumulator<heddle::Sum<float>> total_lanes;
-    HEDDLE_UNROLL_FEW
-    for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(n); chunk += Team::lanes) {
-      const int c3_0 = chunk * VEC;
-      const int valid = n - c3_0;
-      const auto x_c3 = heddle::load_chunk<VEC, WHOLE>(x, start + c3_0, valid);
-      HEDDLE_UNROLL
-      for (int i = 0; i < VEC; ++i) {
-        const int c3 = c3_0 + i;
-        const float v = (c3 <= row_places) ? (x_c3[i] * factor) : (-1e+30f);
-        const float e = expf(v - top);
-        if (WHOLE || i < valid) total_lanes.add(e, c3_0 + i);
-      }
-      total_lanes.end_chunk();
+    top_lanes.end_chunk();
+  }
+  const float top = team.reduce(top_lanes);
+  heddle::Accumulator<heddle::Sum<float>> total_lanes;
+  HEDDLE_UNROLL_FEW
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n); chunk += Team::lanes) {
+    const int c3_0 = heddle::first_apart<VEC, STEP>(chunk);
+    const int valid = heddle::left_apart<STEP>(n - c3_0);
+    const auto x_c3 = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c3_0, valid);
+    HEDDLE_UNROLL
+    for (int i = 0; i < VEC; ++i) {
+      const int c3 = c3_0 + i * STEP;
+      const float v = (c3 <= row_places) ? (x_c3[i] * factor) : (-1e+30f);
+      const float e = expf(v - top);
+      if (WHOLE || i < valid) total_lanes.add(e, c3_0 + i * STEP);
     }
-    const float total = team.reduce(total_lanes);
-    HEDDLE_UNROLL_FEW
-    for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(n); chunk += Team::lanes) {
-      const int c3_0 = chunk * VEC;
-      const int valid = n - c3_0;
-      const auto x_c3 = heddle::load_chunk<VEC, WHOLE>(x, start + c3_0, valid);
-      float y_c3[VEC];
-      HEDDLE_UNROLL
-      for (int i = 0; i < VEC; ++i) {
-        const int c3 = c3_0 + i;
-        const float v = (c3 <= row_places) ? (x_c3[i] * factor) : (-1e+30f);
-        const float e = expf(v - top);
-        y_c3[i] = e / total;
-      }
-      heddle::store_chunk<VEC, WHOLE>(y, start + c3_0, valid, y_c3);
+    total_lanes.end_chunk();
+  }
+  const float total = team.reduce(total_lanes);
+  HEDDLE_UNROLL_FEW
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n); chunk += Team::lanes) {
+    const int c3_0 = heddle::first_apart<VEC, STEP>(chunk);
+    const int valid = heddle::left_apart<STEP>(n - c3_0);
+    const auto x_c3 = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c3_0, valid);
+    float y_c3[VEC];
+    HEDDLE_UNROLL
+    for (int i = 0; i < VEC; ++i) {
+      const int c3 = c3_0 + i * STEP;
+      const float v = (c3 <= row_places) ? (x_c3[i] * factor) : (-1e+30f);
+      const float e = expf(v - top);
+      y_c3[i] = e / total;
     }
-  };
-  if (whole) {
-    compute(heddle::Constant<true>{});
-  } else {
-    compute(heddle::Constant<false>{});
+    heddle::store_apart<VEC, STEP, WHOLE>(y, start + c3_0, valid, y_c3);
   }
 }
 
@@ -184,20 +165,21 @@ extern "C" int32_t heddle_launch_llama_step_softmax_f32(const heddle_launch* lau
     return heddle::launch_rows(team, launch, error, name, rows, kernel, rows, static_cast<int>(h), static_cast<int>(n), factor, x, places, y);
   };
   const int64_t length = heddle::longest(int64_t{n});
+  const bool whole = n % VEC == 0 && heddle::begins_aligned<VEC>(x) && heddle::begins_aligned<VEC>(y);
   // A row this short is one or two loads: no lane waits for another.
-  if (length <= 16) return run(heddle::ThreadTeam<128>{}, "llama_step_softmax_f32_thread", llama_step_softmax_f32_kept<heddle::ThreadTeam<128>, 4>);
+  if (length <= 16) return run(heddle::ThreadTeam<128>{}, "llama_step_softmax_f32_thread", whole ? llama_step_softmax_f32_kept<heddle::ThreadTeam<128>, 4, true> : llama_step_softmax_f32_kept<heddle::ThreadTeam<128>, 4, false>);
   // A row this short leaves lanes of a whole warp idle: a warp takes several.
-  if (length <= 128) return run(heddle::WarpTeam<8, 16>{}, "llama_step_softmax_f32_lanes", llama_step_softmax_f32_kept<heddle::WarpTeam<8, 16>, 4>);
+  if (length <= 128) return run(heddle::WarpTeam<8, 16>{}, "llama_step_softmax_f32_lanes", whole ? llama_step_softmax_f32_kept<heddle::WarpTeam<8, 16>, 4, true> : llama_step_softmax_f32_kept<heddle::WarpTeam<8, 16>, 4, false>);
   // Few registers a lane, so many rows run at once, and no barrier.
-  if (length <= 256) return run(heddle::WarpTeam<32, 4>{}, "llama_step_softmax_f32_warp", llama_step_softmax_f32_kept<heddle::WarpTeam<32, 4>, 2>);
+  if (length <= 256) return run(heddle::WarpTeam<32, 4>{}, "llama_step_softmax_f32_warp", whole ? llama_step_softmax_f32_kept<heddle::WarpTeam<32, 4>, 2, true> : llama_step_softmax_f32_kept<heddle::WarpTeam<32, 4>, 2, false>);
   // Too few rows to fill the device with warps: one chunk a lane keeps the row short in time.
-  if (length <= 1024 && rows <= 528) return run(heddle::BlockTeam<256>{}, "llama_step_softmax_f32_block", llama_step_softmax_f32_kept<heddle::BlockTeam<256>, 1>);
+  if (length <= 1024 && rows <= 528) return run(heddle::BlockTeam<256>{}, "llama_step_softmax_f32_block", whole ? llama_step_softmax_f32_kept<heddle::BlockTeam<256>, 1, true> : llama_step_softmax_f32_kept<heddle::BlockTeam<256>, 1, false>);
   // The row fits the registers of one warp, and no barrier.
-  if (length <= 1024) return run(heddle::WarpTeam<32, 4>{}, "llama_step_softmax_f32_warp_wide", llama_step_softmax_f32_kept<heddle::WarpTeam<32, 4>, 8>);
+  if (length <= 1024) return run(heddle::WarpTeam<32, 4>{}, "llama_step_softmax_f32_warp_wide", whole ? llama_step_softmax_f32_kept<heddle::WarpTeam<32, 4>, 8, true> : llama_step_softmax_f32_kept<heddle::WarpTeam<32, 4>, 8, false>);
   // One chunk a lane: its loads are in flight together, and vectors such as gamma are prefetched.
-  if (length <= 2048) return run(heddle::BlockTeam<512>{}, "llama_step_softmax_f32_block_tall", llama_step_softmax_f32_kept<heddle::BlockTeam<512>, 1>);
+  if (length <= 2048) return run(heddle::BlockTeam<512>{}, "llama_step_softmax_f32_block_tall", whole ? llama_step_softmax_f32_kept<heddle::BlockTeam<512>, 1, true> : llama_step_softmax_f32_kept<heddle::BlockTeam<512>, 1, false>);
   // The row fits the registers of one block.
-  if (length <= 8192) return run(heddle::BlockTeam<512>{}, "llama_step_softmax_f32_block_wide", llama_step_softmax_f32_kept<heddle::BlockTeam<512>, 4>);
+  if (length <= 8192) return run(heddle::BlockTeam<512>{}, "llama_step_softmax_f32_block_wide", whole ? llama_step_softmax_f32_kept<heddle::BlockTeam<512>, 4, true> : llama_step_softmax_f32_kept<heddle::BlockTeam<512>, 4, false>);
   // Longer than registers hold: every pass reads the row again.
-  return run(heddle::BlockTeam<512>{}, "llama_step_softmax_f32_block_reread", llama_step_softmax_f32_reread<heddle::BlockTeam<512>>);
+  return run(heddle::BlockTeam<512>{}, "llama_step_softmax_f32_block_reread", whole ? llama_step_softmax_f32_reread<heddle::BlockTeam<512>, true> : llama_step_softmax_f32_reread<heddle::BlockTeam<512>, false>);
 }

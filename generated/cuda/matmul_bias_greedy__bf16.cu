@@ -4,6 +4,7 @@
 #include "matmul_reduced.cuh"
 #include "kernel.cuh"
 #include "split.cuh"
+#include "apart.cuh"
 
 // A main loop need not use every slot, which compilers complain about in a nameless namespace.
 namespace slots_of_matmul_bias_greedy__bf16 {
@@ -131,7 +132,7 @@ namespace rest {
 constexpr int VEC = 4;
 
 // Row values stay in registers: CHUNKS chunks of VEC elements a lane.
-template <class Team, int CHUNKS>
+template <class Team, int CHUNKS, bool WHOLE>
 __global__ void __launch_bounds__(Team::threads, 1) matmul_bias_greedy_rest_kept(
     const int64_t rows,
     const int e,
@@ -151,47 +152,37 @@ __global__ void __launch_bounds__(Team::threads, 1) matmul_bias_greedy_rest_kept
   if (position >= rows) return;
   const int i_r = static_cast<int>(position);
   const int64_t start = static_cast<int64_t>(i_r) * groups;
-  const bool whole = groups % VEC == 0 &&
-      heddle::is_aligned<VEC>(best_best_parts, 0) &&
-      heddle::is_aligned<VEC>(peak_parts, 0);
-  const auto compute = [&](auto choice) {
-    constexpr bool WHOLE = decltype(choice)::value;
-    heddle::Chunk<float, VEC> best_best_parts_group2[CHUNKS];
-    heddle::load_row<VEC, WHOLE>(team, best_best_parts, groups, best_best_parts_group2, [&](int group2) -> int64_t { return start + group2; });
-    heddle::Chunk<float, VEC> peak_parts_group2[CHUNKS];
-    heddle::load_row<VEC, WHOLE>(team, peak_parts, groups, peak_parts_group2, [&](int group2) -> int64_t { return start + group2; });
-    heddle::Accumulator<heddle::ArgMax<float>> best_group_lanes;
-    heddle::Accumulator<heddle::Max<float>> peak_lanes;
+  constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
+  heddle::Chunk<float, VEC> best_best_parts_group2[CHUNKS];
+  heddle::load_row_apart<VEC, STEP, WHOLE>(team, best_best_parts, groups, best_best_parts_group2, [&](int group2) -> int64_t { return start + group2; });
+  heddle::Chunk<float, VEC> peak_parts_group2[CHUNKS];
+  heddle::load_row_apart<VEC, STEP, WHOLE>(team, peak_parts, groups, peak_parts_group2, [&](int group2) -> int64_t { return start + group2; });
+  heddle::Accumulator<heddle::ArgMax<float>> best_group_lanes;
+  heddle::Accumulator<heddle::Max<float>> peak_lanes;
+  HEDDLE_UNROLL
+  for (int chunk = 0; chunk < CHUNKS; ++chunk) {
+    const int group2_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
+    const int valid = heddle::left_apart<STEP>(groups - group2_0);
+    if (valid <= 0) break;
     HEDDLE_UNROLL
-    for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-      const int group2_0 = (chunk * Team::lanes + team.lane()) * VEC;
-      const int valid = groups - group2_0;
-      if (valid <= 0) break;
-      HEDDLE_UNROLL
-      for (int i = 0; i < VEC; ++i) {
-        if (WHOLE || i < valid) {
-          best_group_lanes.add(best_best_parts_group2[chunk][i], group2_0 + i);
-          peak_lanes.add(peak_parts_group2[chunk][i], group2_0 + i);
-        }
+    for (int i = 0; i < VEC; ++i) {
+      if (WHOLE || i < valid) {
+        best_group_lanes.add(best_best_parts_group2[chunk][i], group2_0 + i * STEP);
+        peak_lanes.add(peak_parts_group2[chunk][i], group2_0 + i * STEP);
       }
-      best_group_lanes.end_chunk();
-      peak_lanes.end_chunk();
     }
-    const int best_group = team.reduce(best_group_lanes);
-    const float peak = team.reduce(peak_lanes);
-    const int best = (groups == 0) ? 0 : heddle::read(best_places, (static_cast<int64_t>(i_r) * groups) + best_group);
-    if (team.lane() == 0) heddle::write(words, i_r, (heddle::read(finished, i_r) != 0) ? max(heddle::read(ends, 0), 0) : (((peak > (-INFINITY)) && (peak < INFINITY)) ? best : (-1)));
-    if (team.lane() == 0) heddle::write(finishedAfter, i_r, ((heddle::read(finished, i_r) != 0) || (((((heddle::fold<heddle::Max<int>>(e, [&](int k_value) { return (heddle::read(ends, k_value) == (((peak > (-INFINITY)) && (peak < INFINITY)) ? best : (-1))) ? 1 : 0; }) == 1) ? 1 : 0) == 1) || ((((peak > (-INFINITY)) && (peak < INFINITY)) ? best : (-1)) < 0)) || ((heddle::read(step, 0) + 1) >= heddle::read(limit, i_r)))) ? 1 : 0);
-  };
-  if (whole) {
-    compute(heddle::Constant<true>{});
-  } else {
-    compute(heddle::Constant<false>{});
+    best_group_lanes.end_chunk();
+    peak_lanes.end_chunk();
   }
+  const int best_group = team.reduce(best_group_lanes);
+  const float peak = team.reduce(peak_lanes);
+  const int best = (groups == 0) ? 0 : heddle::read(best_places, (static_cast<int64_t>(i_r) * groups) + best_group);
+  if (team.lane() == 0) heddle::write(words, i_r, (heddle::read(finished, i_r) != 0) ? max(heddle::read(ends, 0), 0) : (((peak > (-INFINITY)) && (peak < INFINITY)) ? best : (-1)));
+  if (team.lane() == 0) heddle::write(finishedAfter, i_r, ((heddle::read(finished, i_r) != 0) || (((((heddle::fold<heddle::Max<int>>(e, [&](int k_value) { return (heddle::read(ends, k_value) == (((peak > (-INFINITY)) && (peak < INFINITY)) ? best : (-1))) ? 1 : 0; }) == 1) ? 1 : 0) == 1) || ((((peak > (-INFINITY)) && (peak < INFINITY)) ? best : (-1)) < 0)) || ((heddle::read(step, 0) + 1) >= heddle::read(limit, i_r)))) ? 1 : 0);
 }
 
 // Any row length: every pass reads and computes the row values it needs again.
-template <class Team>
+template <class Team, bool WHOLE>
 __global__ void __launch_bounds__(Team::threads, 2) matmul_bias_greedy_rest_reread(
     const int64_t rows,
     const int e,
@@ -211,39 +202,29 @@ __global__ void __launch_bounds__(Team::threads, 2) matmul_bias_greedy_rest_rere
   if (position >= rows) return;
   const int i_r = static_cast<int>(position);
   const int64_t start = static_cast<int64_t>(i_r) * groups;
-  const bool whole = groups % VEC == 0 &&
-      heddle::is_aligned<VEC>(best_best_parts, 0) &&
-      heddle::is_aligned<VEC>(peak_parts, 0);
-  const auto compute = [&](auto choice) {
-    constexpr bool WHOLE = decltype(choice)::value;
-    heddle::Accumulator<heddle::ArgMax<float>> best_group_lanes;
-    heddle::Accumulator<heddle::Max<float>> peak_lanes;
-    for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(groups); chunk += Team::lanes) {
-      const int group2_0 = chunk * VEC;
-      const int valid = groups - group2_0;
-      const auto best_best_parts_group2 = heddle::load_chunk<VEC, WHOLE>(best_best_parts, start + group2_0, valid);
-      const auto peak_parts_group2 = heddle::load_chunk<VEC, WHOLE>(peak_parts, start + group2_0, valid);
-      HEDDLE_UNROLL
-      for (int i = 0; i < VEC; ++i) {
-        if (WHOLE || i < valid) {
-          best_group_lanes.add(best_best_parts_group2[i], group2_0 + i);
-          peak_lanes.add(peak_parts_group2[i], group2_0 + i);
-        }
+  constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
+  heddle::Accumulator<heddle::ArgMax<float>> best_group_lanes;
+  heddle::Accumulator<heddle::Max<float>> peak_lanes;
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(groups); chunk += Team::lanes) {
+    const int group2_0 = heddle::first_apart<VEC, STEP>(chunk);
+    const int valid = heddle::left_apart<STEP>(groups - group2_0);
+    const auto best_best_parts_group2 = heddle::load_apart<VEC, STEP, WHOLE>(best_best_parts, start + group2_0, valid);
+    const auto peak_parts_group2 = heddle::load_apart<VEC, STEP, WHOLE>(peak_parts, start + group2_0, valid);
+    HEDDLE_UNROLL
+    for (int i = 0; i < VEC; ++i) {
+      if (WHOLE || i < valid) {
+        best_group_lanes.add(best_best_parts_group2[i], group2_0 + i * STEP);
+        peak_lanes.add(peak_parts_group2[i], group2_0 + i * STEP);
       }
-      best_group_lanes.end_chunk();
-      peak_lanes.end_chunk();
     }
-    const int best_group = team.reduce(best_group_lanes);
-    const float peak = team.reduce(peak_lanes);
-    const int best = (groups == 0) ? 0 : heddle::read(best_places, (static_cast<int64_t>(i_r) * groups) + best_group);
-    if (team.lane() == 0) heddle::write(words, i_r, (heddle::read(finished, i_r) != 0) ? max(heddle::read(ends, 0), 0) : (((peak > (-INFINITY)) && (peak < INFINITY)) ? best : (-1)));
-    if (team.lane() == 0) heddle::write(finishedAfter, i_r, ((heddle::read(finished, i_r) != 0) || (((((heddle::fold<heddle::Max<int>>(e, [&](int k_value) { return (heddle::read(ends, k_value) == (((peak > (-INFINITY)) && (peak < INFINITY)) ? best : (-1))) ? 1 : 0; }) == 1) ? 1 : 0) == 1) || ((((peak > (-INFINITY)) && (peak < INFINITY)) ? best : (-1)) < 0)) || ((heddle::read(step, 0) + 1) >= heddle::read(limit, i_r)))) ? 1 : 0);
-  };
-  if (whole) {
-    compute(heddle::Constant<true>{});
-  } else {
-    compute(heddle::Constant<false>{});
+    best_group_lanes.end_chunk();
+    peak_lanes.end_chunk();
   }
+  const int best_group = team.reduce(best_group_lanes);
+  const float peak = team.reduce(peak_lanes);
+  const int best = (groups == 0) ? 0 : heddle::read(best_places, (static_cast<int64_t>(i_r) * groups) + best_group);
+  if (team.lane() == 0) heddle::write(words, i_r, (heddle::read(finished, i_r) != 0) ? max(heddle::read(ends, 0), 0) : (((peak > (-INFINITY)) && (peak < INFINITY)) ? best : (-1)));
+  if (team.lane() == 0) heddle::write(finishedAfter, i_r, ((heddle::read(finished, i_r) != 0) || (((((heddle::fold<heddle::Max<int>>(e, [&](int k_value) { return (heddle::read(ends, k_value) == (((peak > (-INFINITY)) && (peak < INFINITY)) ? best : (-1))) ? 1 : 0; }) == 1) ? 1 : 0) == 1) || ((((peak > (-INFINITY)) && (peak < INFINITY)) ? best : (-1)) < 0)) || ((heddle::read(step, 0) + 1) >= heddle::read(limit, i_r)))) ? 1 : 0);
 }
 
 int32_t run(const heddle_launch* launch, heddle_error* error) {
@@ -269,22 +250,23 @@ int32_t run(const heddle_launch* launch, heddle_error* error) {
     return heddle::launch_rows(team, launch, error, name, rows, kernel, rows, static_cast<int>(e), static_cast<int>(groups), finished, step, limit, ends, best_places, best_best_parts, peak_parts, words, finishedAfter);
   };
   const int64_t length = heddle::longest(int64_t{groups});
+  const bool whole = groups % VEC == 0 && heddle::begins_aligned<VEC>(best_best_parts) && heddle::begins_aligned<VEC>(peak_parts);
   // A row this short is one or two loads: no lane waits for another.
-  if (length <= 16) return run(heddle::ThreadTeam<128>{}, "matmul_bias_greedy_rest__bf16_thread", matmul_bias_greedy_rest_kept<heddle::ThreadTeam<128>, 4>);
+  if (length <= 16) return run(heddle::ThreadTeam<128>{}, "matmul_bias_greedy_rest__bf16_thread", whole ? matmul_bias_greedy_rest_kept<heddle::ThreadTeam<128>, 4, true> : matmul_bias_greedy_rest_kept<heddle::ThreadTeam<128>, 4, false>);
   // A row this short leaves lanes of a whole warp idle: a warp takes several.
-  if (length <= 128) return run(heddle::WarpTeam<8, 16>{}, "matmul_bias_greedy_rest__bf16_lanes", matmul_bias_greedy_rest_kept<heddle::WarpTeam<8, 16>, 4>);
+  if (length <= 128) return run(heddle::WarpTeam<8, 16>{}, "matmul_bias_greedy_rest__bf16_lanes", whole ? matmul_bias_greedy_rest_kept<heddle::WarpTeam<8, 16>, 4, true> : matmul_bias_greedy_rest_kept<heddle::WarpTeam<8, 16>, 4, false>);
   // Few registers a lane, so many rows run at once, and no barrier.
-  if (length <= 256) return run(heddle::WarpTeam<32, 4>{}, "matmul_bias_greedy_rest__bf16_warp", matmul_bias_greedy_rest_kept<heddle::WarpTeam<32, 4>, 2>);
+  if (length <= 256) return run(heddle::WarpTeam<32, 4>{}, "matmul_bias_greedy_rest__bf16_warp", whole ? matmul_bias_greedy_rest_kept<heddle::WarpTeam<32, 4>, 2, true> : matmul_bias_greedy_rest_kept<heddle::WarpTeam<32, 4>, 2, false>);
   // Too few rows to fill the device with warps: one chunk a lane keeps the row short in time.
-  if (length <= 1024 && rows <= 528) return run(heddle::BlockTeam<256>{}, "matmul_bias_greedy_rest__bf16_block", matmul_bias_greedy_rest_kept<heddle::BlockTeam<256>, 1>);
+  if (length <= 1024 && rows <= 528) return run(heddle::BlockTeam<256>{}, "matmul_bias_greedy_rest__bf16_block", whole ? matmul_bias_greedy_rest_kept<heddle::BlockTeam<256>, 1, true> : matmul_bias_greedy_rest_kept<heddle::BlockTeam<256>, 1, false>);
   // The row fits the registers of one warp, and no barrier.
-  if (length <= 1024) return run(heddle::WarpTeam<32, 4>{}, "matmul_bias_greedy_rest__bf16_warp_wide", matmul_bias_greedy_rest_kept<heddle::WarpTeam<32, 4>, 8>);
+  if (length <= 1024) return run(heddle::WarpTeam<32, 4>{}, "matmul_bias_greedy_rest__bf16_warp_wide", whole ? matmul_bias_greedy_rest_kept<heddle::WarpTeam<32, 4>, 8, true> : matmul_bias_greedy_rest_kept<heddle::WarpTeam<32, 4>, 8, false>);
   // One chunk a lane: its loads are in flight together, and vectors such as gamma are prefetched.
-  if (length <= 2048) return run(heddle::BlockTeam<512>{}, "matmul_bias_greedy_rest__bf16_block_tall", matmul_bias_greedy_rest_kept<heddle::BlockTeam<512>, 1>);
+  if (length <= 2048) return run(heddle::BlockTeam<512>{}, "matmul_bias_greedy_rest__bf16_block_tall", whole ? matmul_bias_greedy_rest_kept<heddle::BlockTeam<512>, 1, true> : matmul_bias_greedy_rest_kept<heddle::BlockTeam<512>, 1, false>);
   // The row fits the registers of one block.
-  if (length <= 8192) return run(heddle::BlockTeam<512>{}, "matmul_bias_greedy_rest__bf16_block_wide", matmul_bias_greedy_rest_kept<heddle::BlockTeam<512>, 4>);
+  if (length <= 8192) return run(heddle::BlockTeam<512>{}, "matmul_bias_greedy_rest__bf16_block_wide", whole ? matmul_bias_greedy_rest_kept<heddle::BlockTeam<512>, 4, true> : matmul_bias_greedy_rest_kept<heddle::BlockTeam<512>, 4, false>);
   // Longer than registers hold: every pass reads the row again.
-  return run(heddle::BlockTeam<512>{}, "matmul_bias_greedy_rest__bf16_block_reread", matmul_bias_greedy_rest_reread<heddle::BlockTeam<512>>);
+  return run(heddle::BlockTeam<512>{}, "matmul_bias_greedy_rest__bf16_block_reread", whole ? matmul_bias_greedy_rest_reread<heddle::BlockTeam<512>, true> : matmul_bias_greedy_rest_reread<heddle::BlockTeam<512>, false>);
 }
 
 }  // namespace rest

@@ -9,6 +9,7 @@
 // pack_quantize_rows__f32_block_wide: a block of 512 threads a row; 2 x 8 values a lane in registers
 // pack_quantize_rows__f32_block_reread: a block of 512 threads a row; values computed again in every pass
 #include "kernel.cuh"
+#include "apart.cuh"
 #include "fast.cuh"
 
 namespace {
@@ -17,7 +18,7 @@ using T = float;
 constexpr int VEC = 8;
 
 // Row values stay in registers: CHUNKS chunks of VEC elements a lane.
-template <class Team, int CHUNKS>
+template <class Team, int CHUNKS, bool WHOLE>
 __global__ void __launch_bounds__(Team::threads, 1) pack_quantize_rows_kept(
     const int64_t rows,
     const int s,
@@ -35,52 +36,42 @@ __global__ void __launch_bounds__(Team::threads, 1) pack_quantize_rows_kept(
   const bool row_ge = heddle::read(sequences, i_m) >= 0;
   const int64_t start = ((static_cast<int64_t>((heddle::read(sequences, i_m) >= 0) ? max(heddle::read(sequences, i_m), 0) : 0) * s) + ((heddle::read(sequences, i_m) >= 0) ? heddle::read(positions, i_m) : 0)) * n;
   const int64_t start_2 = static_cast<int64_t>(i_m) * n;
-  const bool whole = n % VEC == 0 &&
-      heddle::is_aligned<VEC>(x, 0) &&
-      heddle::is_aligned<VEC>(y, 0);
-  const auto compute = [&](auto choice) {
-    constexpr bool WHOLE = decltype(choice)::value;
-    heddle::Chunk<T, VEC> x_c2[CHUNKS] = {};
-    if ((heddle::read(sequences, i_m) >= 0)) heddle::load_row<VEC, WHOLE>(team, x, n, x_c2, [&](int c2) -> int64_t { return start + c2; });
-    float v[CHUNKS][VEC];
-    heddle::Accumulator<heddle::Max<float>> amax_lanes;
+  constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
+  heddle::Chunk<T, VEC> x_c2[CHUNKS] = {};
+  if ((heddle::read(sequences, i_m) >= 0)) heddle::load_row_apart<VEC, STEP, WHOLE>(team, x, n, x_c2, [&](int c2) -> int64_t { return start + c2; });
+  float v[CHUNKS][VEC];
+  heddle::Accumulator<heddle::Max<float>> amax_lanes;
+  HEDDLE_UNROLL
+  for (int chunk = 0; chunk < CHUNKS; ++chunk) {
+    const int c2_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
+    const int valid = heddle::left_apart<STEP>(n - c2_0);
+    if (valid <= 0) break;
     HEDDLE_UNROLL
-    for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-      const int c2_0 = (chunk * Team::lanes + team.lane()) * VEC;
-      const int valid = n - c2_0;
-      if (valid <= 0) break;
-      HEDDLE_UNROLL
-      for (int i = 0; i < VEC; ++i) {
-        v[chunk][i] = row_ge ? x_c2[chunk][i] : 0.0f;
-        if (WHOLE || i < valid) amax_lanes.add(fabsf(v[chunk][i]), c2_0 + i);
-      }
-      amax_lanes.end_chunk();
+    for (int i = 0; i < VEC; ++i) {
+      v[chunk][i] = row_ge ? x_c2[chunk][i] : 0.0f;
+      if (WHOLE || i < valid) amax_lanes.add(fabsf(v[chunk][i]), c2_0 + i * STEP);
     }
-    const float amax = team.reduce(amax_lanes);
-    const float inverse = (amax > 1e-30f) ? heddle::fast::quotient(127.0f, amax) : 0.0f;
-    if (team.lane() == 0) heddle::write(steps, i_m, amax / 127.0f);
+    amax_lanes.end_chunk();
+  }
+  const float amax = team.reduce(amax_lanes);
+  const float inverse = (amax > 1e-30f) ? heddle::fast::quotient(127.0f, amax) : 0.0f;
+  if (team.lane() == 0) heddle::write(steps, i_m, amax / 127.0f);
+  HEDDLE_UNROLL
+  for (int chunk = 0; chunk < CHUNKS; ++chunk) {
+    const int c2_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
+    const int valid = heddle::left_apart<STEP>(n - c2_0);
+    if (valid <= 0) break;
+    float y_c2[VEC];
     HEDDLE_UNROLL
-    for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-      const int c2_0 = (chunk * Team::lanes + team.lane()) * VEC;
-      const int valid = n - c2_0;
-      if (valid <= 0) break;
-      float y_c2[VEC];
-      HEDDLE_UNROLL
-      for (int i = 0; i < VEC; ++i) {
-        y_c2[i] = v[chunk][i] * inverse;
-      }
-      heddle::store_chunk<VEC, WHOLE>(y, start_2 + c2_0, valid, y_c2);
+    for (int i = 0; i < VEC; ++i) {
+      y_c2[i] = v[chunk][i] * inverse;
     }
-  };
-  if (whole) {
-    compute(heddle::Constant<true>{});
-  } else {
-    compute(heddle::Constant<false>{});
+    heddle::store_apart<VEC, STEP, WHOLE>(y, start_2 + c2_0, valid, y_c2);
   }
 }
 
 // Any row length: every pass reads and computes the row values it needs again.
-template <class Team>
+template <class Team, bool WHOLE>
 __global__ void __launch_bounds__(Team::threads, 2) pack_quantize_rows_reread(
     const int64_t rows,
     const int s,
@@ -98,45 +89,35 @@ __global__ void __launch_bounds__(Team::threads, 2) pack_quantize_rows_reread(
   const bool row_ge = heddle::read(sequences, i_m) >= 0;
   const int64_t start = ((static_cast<int64_t>((heddle::read(sequences, i_m) >= 0) ? max(heddle::read(sequences, i_m), 0) : 0) * s) + ((heddle::read(sequences, i_m) >= 0) ? heddle::read(positions, i_m) : 0)) * n;
   const int64_t start_2 = static_cast<int64_t>(i_m) * n;
-  const bool whole = n % VEC == 0 &&
-      heddle::is_aligned<VEC>(x, 0) &&
-      heddle::is_aligned<VEC>(y, 0);
-  const auto compute = [&](auto choice) {
-    constexpr bool WHOLE = decltype(choice)::value;
-    heddle::Accumulator<heddle::Max<float>> amax_lanes;
-    HEDDLE_UNROLL_FEW
-    for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(n); chunk += Team::lanes) {
-      const int c2_0 = chunk * VEC;
-      const int valid = n - c2_0;
-      const auto x_c2 = heddle::read(sequences, i_m) >= 0 ? heddle::load_chunk<VEC, WHOLE>(x, start + c2_0, valid) : heddle::Chunk<T, VEC>{};
-      HEDDLE_UNROLL
-      for (int i = 0; i < VEC; ++i) {
-        const float v = row_ge ? x_c2[i] : 0.0f;
-        if (WHOLE || i < valid) amax_lanes.add(fabsf(v), c2_0 + i);
-      }
-      amax_lanes.end_chunk();
+  constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
+  heddle::Accumulator<heddle::Max<float>> amax_lanes;
+  HEDDLE_UNROLL_FEW
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n); chunk += Team::lanes) {
+    const int c2_0 = heddle::first_apart<VEC, STEP>(chunk);
+    const int valid = heddle::left_apart<STEP>(n - c2_0);
+    const auto x_c2 = heddle::read(sequences, i_m) >= 0 ? heddle::load_apart<VEC, STEP, WHOLE>(x, start + c2_0, valid) : heddle::Chunk<T, VEC>{};
+    HEDDLE_UNROLL
+    for (int i = 0; i < VEC; ++i) {
+      const float v = row_ge ? x_c2[i] : 0.0f;
+      if (WHOLE || i < valid) amax_lanes.add(fabsf(v), c2_0 + i * STEP);
     }
-    const float amax = team.reduce(amax_lanes);
-    const float inverse = (amax > 1e-30f) ? heddle::fast::quotient(127.0f, amax) : 0.0f;
-    if (team.lane() == 0) heddle::write(steps, i_m, amax / 127.0f);
-    HEDDLE_UNROLL_FEW
-    for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(n); chunk += Team::lanes) {
-      const int c2_0 = chunk * VEC;
-      const int valid = n - c2_0;
-      const auto x_c2 = heddle::read(sequences, i_m) >= 0 ? heddle::load_chunk<VEC, WHOLE>(x, start + c2_0, valid) : heddle::Chunk<T, VEC>{};
-      float y_c2[VEC];
-      HEDDLE_UNROLL
-      for (int i = 0; i < VEC; ++i) {
-        const float v = row_ge ? x_c2[i] : 0.0f;
-        y_c2[i] = v * inverse;
-      }
-      heddle::store_chunk<VEC, WHOLE>(y, start_2 + c2_0, valid, y_c2);
+    amax_lanes.end_chunk();
+  }
+  const float amax = team.reduce(amax_lanes);
+  const float inverse = (amax > 1e-30f) ? heddle::fast::quotient(127.0f, amax) : 0.0f;
+  if (team.lane() == 0) heddle::write(steps, i_m, amax / 127.0f);
+  HEDDLE_UNROLL_FEW
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n); chunk += Team::lanes) {
+    const int c2_0 = heddle::first_apart<VEC, STEP>(chunk);
+    const int valid = heddle::left_apart<STEP>(n - c2_0);
+    const auto x_c2 = heddle::read(sequences, i_m) >= 0 ? heddle::load_apart<VEC, STEP, WHOLE>(x, start + c2_0, valid) : heddle::Chunk<T, VEC>{};
+    float y_c2[VEC];
+    HEDDLE_UNROLL
+    for (int i = 0; i < VEC; ++i) {
+      const float v = row_ge ? x_c2[i] : 0.0f;
+      y_c2[i] = v * inverse;
     }
-  };
-  if (whole) {
-    compute(heddle::Constant<true>{});
-  } else {
-    compute(heddle::Constant<false>{});
+    heddle::store_apart<VEC, STEP, WHOLE>(y, start_2 + c2_0, valid, y_c2);
   }
 }
 
@@ -159,20 +140,21 @@ extern "C" int32_t heddle_launch_pack_quantize_rows__f32(const heddle_launch* la
     return heddle::launch_rows(team, launch, error, name, rows, kernel, rows, static_cast<int>(s), static_cast<int>(n), sequences, positions, x, y, steps);
   };
   const int64_t length = heddle::longest(int64_t{n});
+  const bool whole = n % VEC == 0 && heddle::begins_aligned<VEC>(x) && heddle::begins_aligned<VEC>(y);
   // A row this short is one or two loads: no lane waits for another.
-  if (length <= 16) return run(heddle::ThreadTeam<128>{}, "pack_quantize_rows__f32_thread", pack_quantize_rows_kept<heddle::ThreadTeam<128>, 2>);
+  if (length <= 16) return run(heddle::ThreadTeam<128>{}, "pack_quantize_rows__f32_thread", whole ? pack_quantize_rows_kept<heddle::ThreadTeam<128>, 2, true> : pack_quantize_rows_kept<heddle::ThreadTeam<128>, 2, false>);
   // A row this short leaves lanes of a whole warp idle: a warp takes several.
-  if (length <= 128) return run(heddle::WarpTeam<8, 16>{}, "pack_quantize_rows__f32_lanes", pack_quantize_rows_kept<heddle::WarpTeam<8, 16>, 2>);
+  if (length <= 128) return run(heddle::WarpTeam<8, 16>{}, "pack_quantize_rows__f32_lanes", whole ? pack_quantize_rows_kept<heddle::WarpTeam<8, 16>, 2, true> : pack_quantize_rows_kept<heddle::WarpTeam<8, 16>, 2, false>);
   // Few registers a lane, so many rows run at once, and no barrier.
-  if (length <= 256) return run(heddle::WarpTeam<32, 4>{}, "pack_quantize_rows__f32_warp", pack_quantize_rows_kept<heddle::WarpTeam<32, 4>, 1>);
+  if (length <= 256) return run(heddle::WarpTeam<32, 4>{}, "pack_quantize_rows__f32_warp", whole ? pack_quantize_rows_kept<heddle::WarpTeam<32, 4>, 1, true> : pack_quantize_rows_kept<heddle::WarpTeam<32, 4>, 1, false>);
   // Too few rows to fill the device with warps: one chunk a lane keeps the row short in time.
-  if (length <= 1024 && rows <= 528) return run(heddle::BlockTeam<128>{}, "pack_quantize_rows__f32_block", pack_quantize_rows_kept<heddle::BlockTeam<128>, 1>);
+  if (length <= 1024 && rows <= 528) return run(heddle::BlockTeam<128>{}, "pack_quantize_rows__f32_block", whole ? pack_quantize_rows_kept<heddle::BlockTeam<128>, 1, true> : pack_quantize_rows_kept<heddle::BlockTeam<128>, 1, false>);
   // The row fits the registers of one warp, and no barrier.
-  if (length <= 1024) return run(heddle::WarpTeam<32, 4>{}, "pack_quantize_rows__f32_warp_wide", pack_quantize_rows_kept<heddle::WarpTeam<32, 4>, 4>);
+  if (length <= 1024) return run(heddle::WarpTeam<32, 4>{}, "pack_quantize_rows__f32_warp_wide", whole ? pack_quantize_rows_kept<heddle::WarpTeam<32, 4>, 4, true> : pack_quantize_rows_kept<heddle::WarpTeam<32, 4>, 4, false>);
   // One chunk a lane: its loads are in flight together, and vectors such as gamma are prefetched.
-  if (length <= 4096) return run(heddle::BlockTeam<512>{}, "pack_quantize_rows__f32_block_tall", pack_quantize_rows_kept<heddle::BlockTeam<512>, 1>);
+  if (length <= 4096) return run(heddle::BlockTeam<512>{}, "pack_quantize_rows__f32_block_tall", whole ? pack_quantize_rows_kept<heddle::BlockTeam<512>, 1, true> : pack_quantize_rows_kept<heddle::BlockTeam<512>, 1, false>);
   // The row fits the registers of one block.
-  if (length <= 8192) return run(heddle::BlockTeam<512>{}, "pack_quantize_rows__f32_block_wide", pack_quantize_rows_kept<heddle::BlockTeam<512>, 2>);
+  if (length <= 8192) return run(heddle::BlockTeam<512>{}, "pack_quantize_rows__f32_block_wide", whole ? pack_quantize_rows_kept<heddle::BlockTeam<512>, 2, true> : pack_quantize_rows_kept<heddle::BlockTeam<512>, 2, false>);
   // Longer than registers hold: every pass reads the row again.
-  return run(heddle::BlockTeam<512>{}, "pack_quantize_rows__f32_block_reread", pack_quantize_rows_reread<heddle::BlockTeam<512>>);
+  return run(heddle::BlockTeam<512>{}, "pack_quantize_rows__f32_block_reread", whole ? pack_quantize_rows_reread<heddle::BlockTeam<512>, true> : pack_quantize_rows_reread<heddle::BlockTeam<512>, false>);
 }

@@ -9,6 +9,7 @@
 // rms_norm_rotate_queries_keys__bf16_block_wide: a block of 512 threads a row; 2 x 8 values a lane in registers
 // rms_norm_rotate_queries_keys__bf16_block_reread: a block of 512 threads a row; values computed again in every pass
 #include "kernel.cuh"
+#include "apart.cuh"
 #include "request.cuh"
 
 namespace {
@@ -17,7 +18,7 @@ using T = __nv_bfloat16;
 constexpr int VEC = 8;
 
 // Row values stay in registers: CHUNKS chunks of VEC elements a lane.
-template <class Team, int CHUNKS>
+template <class Team, int CHUNKS, bool WHOLE>
 __global__ void __launch_bounds__(Team::threads, 1) rms_norm_rotate_queries_keys_kept(
     const int64_t rows,
     const int h,
@@ -48,81 +49,67 @@ __global__ void __launch_bounds__(Team::threads, 1) rms_norm_rotate_queries_keys
   const int64_t start = ((static_cast<int64_t>(i_m) * h) + i_h) * n;
   const int64_t start_2 = ((static_cast<int64_t>(i_m) * h2) + ((!(i_h < h)) ? (i_h - h) : 0)) * n;
   const int64_t start_3 = ((static_cast<int64_t>(i_m) * h2) + (static_cast<int64_t>(i_h) - h)) * n;
-  const bool whole = n % VEC == 0 &&
-      heddle::is_aligned<VEC>(x, 0) &&
-      heddle::is_aligned<VEC>(x2, 0) &&
-      heddle::is_aligned<VEC>(gamma, 0) &&
-      heddle::is_aligned<VEC>(gamma2, 0) &&
-      heddle::is_aligned<VEC>(y, 0) &&
-      heddle::is_aligned<VEC>(y2, 0);
-  const auto compute = [&](auto choice) {
-    constexpr bool WHOLE = decltype(choice)::value;
-    heddle::Chunk<T, VEC> soon_gamma_c[1];
-    if constexpr (CHUNKS == 1) heddle::load_row<VEC, WHOLE>(team, gamma, n, soon_gamma_c, [&](int c) -> int64_t { return c; });
-    heddle::Chunk<T, VEC> soon_gamma2_c[1];
-    if constexpr (CHUNKS == 1) heddle::load_row<VEC, WHOLE>(team, gamma2, n, soon_gamma2_c, [&](int c) -> int64_t { return c; });
-    heddle::Chunk<T, VEC> x_c[CHUNKS] = {};
-    if ((i_h < h)) heddle::load_row<VEC, WHOLE>(team, x, n, x_c, [&](int c) -> int64_t { return start + c; });
-    heddle::Chunk<T, VEC> x2_c[CHUNKS] = {};
-    if ((!(i_h < h))) heddle::load_row<VEC, WHOLE>(team, x2, n, x2_c, [&](int c) -> int64_t { return start_2 + c; });
-    float v[CHUNKS][VEC];
-    heddle::Accumulator<heddle::Sum<float>> sum0_lanes;
+  constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
+  heddle::Chunk<T, VEC> soon_gamma_c[1];
+  if constexpr (CHUNKS == 1) heddle::load_row_apart<VEC, STEP, WHOLE>(team, gamma, n, soon_gamma_c, [&](int c) -> int64_t { return c; });
+  heddle::Chunk<T, VEC> soon_gamma2_c[1];
+  if constexpr (CHUNKS == 1) heddle::load_row_apart<VEC, STEP, WHOLE>(team, gamma2, n, soon_gamma2_c, [&](int c) -> int64_t { return c; });
+  heddle::Chunk<T, VEC> x_c[CHUNKS] = {};
+  if ((i_h < h)) heddle::load_row_apart<VEC, STEP, WHOLE>(team, x, n, x_c, [&](int c) -> int64_t { return start + c; });
+  heddle::Chunk<T, VEC> x2_c[CHUNKS] = {};
+  if ((!(i_h < h))) heddle::load_row_apart<VEC, STEP, WHOLE>(team, x2, n, x2_c, [&](int c) -> int64_t { return start_2 + c; });
+  float v[CHUNKS][VEC];
+  heddle::Accumulator<heddle::Sum<float>> sum0_lanes;
+  HEDDLE_UNROLL
+  for (int chunk = 0; chunk < CHUNKS; ++chunk) {
+    const int c0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
+    const int valid = heddle::left_apart<STEP>(n - c0);
+    if (valid <= 0) break;
     HEDDLE_UNROLL
-    for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-      const int c0 = (chunk * Team::lanes + team.lane()) * VEC;
-      const int valid = n - c0;
-      if (valid <= 0) break;
-      HEDDLE_UNROLL
-      for (int i = 0; i < VEC; ++i) {
-        v[chunk][i] = row_lt ? x_c[chunk][i] : x2_c[chunk][i];
-        if (WHOLE || i < valid) sum0_lanes.add(heddle::square(v[chunk][i]), c0 + i);
-      }
-      sum0_lanes.end_chunk();
+    for (int i = 0; i < VEC; ++i) {
+      v[chunk][i] = row_lt ? x_c[chunk][i] : x2_c[chunk][i];
+      if (WHOLE || i < valid) sum0_lanes.add(heddle::square(v[chunk][i]), c0 + i * STEP);
     }
-    const float sum0 = team.reduce(sum0_lanes);
-    const float inverse = rsqrtf((sum0 / static_cast<float>(n)) + eps);
-    const float row_select = (i_h < h) ? offset : offset2;
-    const int row_mul = 2 * e;
-    const int row_places = heddle::read(places, i_m);
-    const int row_select_2 = (!(i_h < h)) ? (i_h - h) : 0;
+    sum0_lanes.end_chunk();
+  }
+  const float sum0 = team.reduce(sum0_lanes);
+  const float inverse = rsqrtf((sum0 / static_cast<float>(n)) + eps);
+  const float row_select = (i_h < h) ? offset : offset2;
+  const int row_mul = 2 * e;
+  const int row_places = heddle::read(places, i_m);
+  const int row_select_2 = (!(i_h < h)) ? (i_h - h) : 0;
+  HEDDLE_UNROLL
+  for (int chunk = 0; chunk < CHUNKS; ++chunk) {
+    const int c0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
+    const int valid = heddle::left_apart<STEP>(n - c0);
+    if (valid <= 0) break;
+    const auto gamma_c = CHUNKS == 1 ? soon_gamma_c[0] : heddle::load_apart<VEC, STEP, WHOLE>(gamma, c0, valid);
+    const auto gamma2_c = CHUNKS == 1 ? soon_gamma2_c[0] : heddle::load_apart<VEC, STEP, WHOLE>(gamma2, c0, valid);
+    float y_c[VEC] = {};
+    float y2_c[VEC] = {};
     HEDDLE_UNROLL
-    for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-      const int c0 = (chunk * Team::lanes + team.lane()) * VEC;
-      const int valid = n - c0;
-      if (valid <= 0) break;
-      const auto gamma_c = CHUNKS == 1 ? soon_gamma_c[0] : heddle::load_chunk<VEC, WHOLE>(gamma, c0, valid);
-      const auto gamma2_c = CHUNKS == 1 ? soon_gamma2_c[0] : heddle::load_chunk<VEC, WHOLE>(gamma2, c0, valid);
-      float y_c[VEC] = {};
-      float y2_c[VEC] = {};
-      HEDDLE_UNROLL
-      for (int i = 0; i < VEC; ++i) {
-        const int c = c0 + i;
-        if (WHOLE || i < valid) {
-          const float r = (v[chunk][i] * inverse) * ((row_lt ? gamma_c[i] : gamma2_c[i]) + row_select);
-          const bool common = c < row_mul;
-          const bool common_2 = c < e;
-          const int common_3 = c - e;
-          const int common_4 = common_2 ? c : (common ? common_3 : 0);
-          const int common_5 = common_2 ? (c + e) : (common ? common_3 : c);
-          const float r2 = common ? ((r * heddle::read(cos, (static_cast<int64_t>(row_places) * e) + common_4)) + ((common_2 ? (-(((row_lt ? heddle::read(x, (((static_cast<int64_t>(i_m) * h) + i_h) * n) + common_5) : heddle::read(x2, (((static_cast<int64_t>(i_m) * h2) + row_select_2) * n) + common_5)) * inverse) * ((row_lt ? heddle::read(gamma, common_5) : heddle::read(gamma2, common_5)) + row_select))) : (((row_lt ? heddle::read(x, (((static_cast<int64_t>(i_m) * h) + i_h) * n) + common_5) : heddle::read(x2, (((static_cast<int64_t>(i_m) * h2) + row_select_2) * n) + common_5)) * inverse) * ((row_lt ? heddle::read(gamma, common_5) : heddle::read(gamma2, common_5)) + row_select))) * heddle::read(sin, (static_cast<int64_t>(row_places) * e) + common_4))) : r;
-          const float common_6 = r2;
-          y_c[i] = common_6;
-          y2_c[i] = common_6;
-        }
+    for (int i = 0; i < VEC; ++i) {
+      const int c = c0 + i * STEP;
+      if (WHOLE || i < valid) {
+        const float r = (v[chunk][i] * inverse) * ((row_lt ? gamma_c[i] : gamma2_c[i]) + row_select);
+        const bool common = c < row_mul;
+        const bool common_2 = c < e;
+        const int common_3 = c - e;
+        const int common_4 = common_2 ? c : (common ? common_3 : 0);
+        const int common_5 = common_2 ? (c + e) : (common ? common_3 : c);
+        const float r2 = common ? ((r * heddle::read(cos, (static_cast<int64_t>(row_places) * e) + common_4)) + ((common_2 ? (-(((row_lt ? heddle::read(x, (((static_cast<int64_t>(i_m) * h) + i_h) * n) + common_5) : heddle::read(x2, (((static_cast<int64_t>(i_m) * h2) + row_select_2) * n) + common_5)) * inverse) * ((row_lt ? heddle::read(gamma, common_5) : heddle::read(gamma2, common_5)) + row_select))) : (((row_lt ? heddle::read(x, (((static_cast<int64_t>(i_m) * h) + i_h) * n) + common_5) : heddle::read(x2, (((static_cast<int64_t>(i_m) * h2) + row_select_2) * n) + common_5)) * inverse) * ((row_lt ? heddle::read(gamma, common_5) : heddle::read(gamma2, common_5)) + row_select))) * heddle::read(sin, (static_cast<int64_t>(row_places) * e) + common_4))) : r;
+        const float common_6 = r2;
+        y_c[i] = common_6;
+        y2_c[i] = common_6;
       }
-      if (i_h < h) heddle::store_chunk<VEC, WHOLE>(y, start + c0, valid, y_c);
-      if (i_h >= h) heddle::store_chunk<VEC, WHOLE>(y2, start_3 + c0, valid, y2_c);
     }
-  };
-  if (whole) {
-    compute(heddle::Constant<true>{});
-  } else {
-    compute(heddle::Constant<false>{});
+    if (i_h < h) heddle::store_apart<VEC, STEP, WHOLE>(y, start + c0, valid, y_c);
+    if (i_h >= h) heddle::store_apart<VEC, STEP, WHOLE>(y2, start_3 + c0, valid, y2_c);
   }
 }
 
 // Any row length: every pass reads and computes the row values it needs again.
-template <class Team>
+template <class Team, bool WHOLE>
 __global__ void __launch_bounds__(Team::threads, 2) rms_norm_rotate_queries_keys_reread(
     const int64_t rows,
     const int h,
@@ -153,68 +140,54 @@ __global__ void __launch_bounds__(Team::threads, 2) rms_norm_rotate_queries_keys
   const int64_t start = ((static_cast<int64_t>(i_m) * h) + i_h) * n;
   const int64_t start_2 = ((static_cast<int64_t>(i_m) * h2) + ((!(i_h < h)) ? (i_h - h) : 0)) * n;
   const int64_t start_3 = ((static_cast<int64_t>(i_m) * h2) + (static_cast<int64_t>(i_h) - h)) * n;
-  const bool whole = n % VEC == 0 &&
-      heddle::is_aligned<VEC>(x, 0) &&
-      heddle::is_aligned<VEC>(x2, 0) &&
-      heddle::is_aligned<VEC>(gamma, 0) &&
-      heddle::is_aligned<VEC>(gamma2, 0) &&
-      heddle::is_aligned<VEC>(y, 0) &&
-      heddle::is_aligned<VEC>(y2, 0);
-  const auto compute = [&](auto choice) {
-    constexpr bool WHOLE = decltype(choice)::value;
-    heddle::Accumulator<heddle::Sum<float>> sum0_lanes;
-    for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(n); chunk += Team::lanes) {
-      const int c0 = chunk * VEC;
-      const int valid = n - c0;
-      const auto x_c = i_h < h ? heddle::load_chunk<VEC, WHOLE>(x, start + c0, valid) : heddle::Chunk<T, VEC>{};
-      const auto x2_c = !(i_h < h) ? heddle::load_chunk<VEC, WHOLE>(x2, start_2 + c0, valid) : heddle::Chunk<T, VEC>{};
-      HEDDLE_UNROLL
-      for (int i = 0; i < VEC; ++i) {
+  constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
+  heddle::Accumulator<heddle::Sum<float>> sum0_lanes;
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n); chunk += Team::lanes) {
+    const int c0 = heddle::first_apart<VEC, STEP>(chunk);
+    const int valid = heddle::left_apart<STEP>(n - c0);
+    const auto x_c = i_h < h ? heddle::load_apart<VEC, STEP, WHOLE>(x, start + c0, valid) : heddle::Chunk<T, VEC>{};
+    const auto x2_c = !(i_h < h) ? heddle::load_apart<VEC, STEP, WHOLE>(x2, start_2 + c0, valid) : heddle::Chunk<T, VEC>{};
+    HEDDLE_UNROLL
+    for (int i = 0; i < VEC; ++i) {
+      const float v = row_lt ? x_c[i] : x2_c[i];
+      if (WHOLE || i < valid) sum0_lanes.add(heddle::square(v), c0 + i * STEP);
+    }
+    sum0_lanes.end_chunk();
+  }
+  const float sum0 = team.reduce(sum0_lanes);
+  const float inverse = rsqrtf((sum0 / static_cast<float>(n)) + eps);
+  const float row_select = (i_h < h) ? offset : offset2;
+  const int row_mul = 2 * e;
+  const int row_places = heddle::read(places, i_m);
+  const int row_select_2 = (!(i_h < h)) ? (i_h - h) : 0;
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n); chunk += Team::lanes) {
+    const int c0 = heddle::first_apart<VEC, STEP>(chunk);
+    const int valid = heddle::left_apart<STEP>(n - c0);
+    const auto x_c = i_h < h ? heddle::load_apart<VEC, STEP, WHOLE>(x, start + c0, valid) : heddle::Chunk<T, VEC>{};
+    const auto x2_c = !(i_h < h) ? heddle::load_apart<VEC, STEP, WHOLE>(x2, start_2 + c0, valid) : heddle::Chunk<T, VEC>{};
+    const auto gamma_c = heddle::load_apart<VEC, STEP, WHOLE>(gamma, c0, valid);
+    const auto gamma2_c = heddle::load_apart<VEC, STEP, WHOLE>(gamma2, c0, valid);
+    float y_c[VEC] = {};
+    float y2_c[VEC] = {};
+    HEDDLE_UNROLL
+    for (int i = 0; i < VEC; ++i) {
+      const int c = c0 + i * STEP;
+      if (WHOLE || i < valid) {
         const float v = row_lt ? x_c[i] : x2_c[i];
-        if (WHOLE || i < valid) sum0_lanes.add(heddle::square(v), c0 + i);
+        const float r = (v * inverse) * ((row_lt ? gamma_c[i] : gamma2_c[i]) + row_select);
+        const bool common = c < row_mul;
+        const bool common_2 = c < e;
+        const int common_3 = c - e;
+        const int common_4 = common_2 ? c : (common ? common_3 : 0);
+        const int common_5 = common_2 ? (c + e) : (common ? common_3 : c);
+        const float r2 = common ? ((r * heddle::read(cos, (static_cast<int64_t>(row_places) * e) + common_4)) + ((common_2 ? (-(((row_lt ? heddle::read(x, (((static_cast<int64_t>(i_m) * h) + i_h) * n) + common_5) : heddle::read(x2, (((static_cast<int64_t>(i_m) * h2) + row_select_2) * n) + common_5)) * inverse) * ((row_lt ? heddle::read(gamma, common_5) : heddle::read(gamma2, common_5)) + row_select))) : (((row_lt ? heddle::read(x, (((static_cast<int64_t>(i_m) * h) + i_h) * n) + common_5) : heddle::read(x2, (((static_cast<int64_t>(i_m) * h2) + row_select_2) * n) + common_5)) * inverse) * ((row_lt ? heddle::read(gamma, common_5) : heddle::read(gamma2, common_5)) + row_select))) * heddle::read(sin, (static_cast<int64_t>(row_places) * e) + common_4))) : r;
+        const float common_6 = r2;
+        y_c[i] = common_6;
+        y2_c[i] = common_6;
       }
-      sum0_lanes.end_chunk();
     }
-    const float sum0 = team.reduce(sum0_lanes);
-    const float inverse = rsqrtf((sum0 / static_cast<float>(n)) + eps);
-    const float row_select = (i_h < h) ? offset : offset2;
-    const int row_mul = 2 * e;
-    const int row_places = heddle::read(places, i_m);
-    const int row_select_2 = (!(i_h < h)) ? (i_h - h) : 0;
-    for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(n); chunk += Team::lanes) {
-      const int c0 = chunk * VEC;
-      const int valid = n - c0;
-      const auto x_c = i_h < h ? heddle::load_chunk<VEC, WHOLE>(x, start + c0, valid) : heddle::Chunk<T, VEC>{};
-      const auto x2_c = !(i_h < h) ? heddle::load_chunk<VEC, WHOLE>(x2, start_2 + c0, valid) : heddle::Chunk<T, VEC>{};
-      const auto gamma_c = heddle::load_chunk<VEC, WHOLE>(gamma, c0, valid);
-      const auto gamma2_c = heddle::load_chunk<VEC, WHOLE>(gamma2, c0, valid);
-      float y_c[VEC] = {};
-      float y2_c[VEC] = {};
-      HEDDLE_UNROLL
-      for (int i = 0; i < VEC; ++i) {
-        const int c = c0 + i;
-        if (WHOLE || i < valid) {
-          const float v = row_lt ? x_c[i] : x2_c[i];
-          const float r = (v * inverse) * ((row_lt ? gamma_c[i] : gamma2_c[i]) + row_select);
-          const bool common = c < row_mul;
-          const bool common_2 = c < e;
-          const int common_3 = c - e;
-          const int common_4 = common_2 ? c : (common ? common_3 : 0);
-          const int common_5 = common_2 ? (c + e) : (common ? common_3 : c);
-          const float r2 = common ? ((r * heddle::read(cos, (static_cast<int64_t>(row_places) * e) + common_4)) + ((common_2 ? (-(((row_lt ? heddle::read(x, (((static_cast<int64_t>(i_m) * h) + i_h) * n) + common_5) : heddle::read(x2, (((static_cast<int64_t>(i_m) * h2) + row_select_2) * n) + common_5)) * inverse) * ((row_lt ? heddle::read(gamma, common_5) : heddle::read(gamma2, common_5)) + row_select))) : (((row_lt ? heddle::read(x, (((static_cast<int64_t>(i_m) * h) + i_h) * n) + common_5) : heddle::read(x2, (((static_cast<int64_t>(i_m) * h2) + row_select_2) * n) + common_5)) * inverse) * ((row_lt ? heddle::read(gamma, common_5) : heddle::read(gamma2, common_5)) + row_select))) * heddle::read(sin, (static_cast<int64_t>(row_places) * e) + common_4))) : r;
-          const float common_6 = r2;
-          y_c[i] = common_6;
-          y2_c[i] = common_6;
-        }
-      }
-      if (i_h < h) heddle::store_chunk<VEC, WHOLE>(y, start + c0, valid, y_c);
-      if (i_h >= h) heddle::store_chunk<VEC, WHOLE>(y2, start_3 + c0, valid, y2_c);
-    }
-  };
-  if (whole) {
-    compute(heddle::Constant<true>{});
-  } else {
-    compute(heddle::Constant<false>{});
+    if (i_h < h) heddle::store_apart<VEC, STEP, WHOLE>(y, start + c0, valid, y_c);
+    if (i_h >= h) heddle::store_apart<VEC, STEP, WHOLE>(y2, start_3 + c0, valid, y2_c);
   }
 }
 
@@ -246,20 +219,21 @@ extern "C" int32_t heddle_launch_rms_norm_rotate_queries_keys__bf16(const heddle
     return heddle::launch_rows(team, launch, error, name, rows, kernel, rows, static_cast<int>(h), static_cast<int>(n), static_cast<int>(e), static_cast<int>(h2), eps, offset, offset2, x, gamma, places, cos, sin, x2, gamma2, y, y2);
   };
   const int64_t length = heddle::longest(int64_t{n});
+  const bool whole = n % VEC == 0 && heddle::begins_aligned<VEC>(x) && heddle::begins_aligned<VEC>(x2) && heddle::begins_aligned<VEC>(gamma) && heddle::begins_aligned<VEC>(gamma2) && heddle::begins_aligned<VEC>(y) && heddle::begins_aligned<VEC>(y2);
   // A row this short is one or two loads: no lane waits for another.
-  if (length <= 16) return run(heddle::ThreadTeam<128>{}, "rms_norm_rotate_queries_keys__bf16_thread", rms_norm_rotate_queries_keys_kept<heddle::ThreadTeam<128>, 2>);
+  if (length <= 16) return run(heddle::ThreadTeam<128>{}, "rms_norm_rotate_queries_keys__bf16_thread", whole ? rms_norm_rotate_queries_keys_kept<heddle::ThreadTeam<128>, 2, true> : rms_norm_rotate_queries_keys_kept<heddle::ThreadTeam<128>, 2, false>);
   // A row this short leaves lanes of a whole warp idle: a warp takes several.
-  if (length <= 128) return run(heddle::WarpTeam<8, 16>{}, "rms_norm_rotate_queries_keys__bf16_lanes", rms_norm_rotate_queries_keys_kept<heddle::WarpTeam<8, 16>, 2>);
+  if (length <= 128) return run(heddle::WarpTeam<8, 16>{}, "rms_norm_rotate_queries_keys__bf16_lanes", whole ? rms_norm_rotate_queries_keys_kept<heddle::WarpTeam<8, 16>, 2, true> : rms_norm_rotate_queries_keys_kept<heddle::WarpTeam<8, 16>, 2, false>);
   // Few registers a lane, so many rows run at once, and no barrier.
-  if (length <= 256) return run(heddle::WarpTeam<32, 4>{}, "rms_norm_rotate_queries_keys__bf16_warp", rms_norm_rotate_queries_keys_kept<heddle::WarpTeam<32, 4>, 1>);
+  if (length <= 256) return run(heddle::WarpTeam<32, 4>{}, "rms_norm_rotate_queries_keys__bf16_warp", whole ? rms_norm_rotate_queries_keys_kept<heddle::WarpTeam<32, 4>, 1, true> : rms_norm_rotate_queries_keys_kept<heddle::WarpTeam<32, 4>, 1, false>);
   // Too few rows to fill the device with warps: one chunk a lane keeps the row short in time.
-  if (length <= 1024 && rows <= 528) return run(heddle::BlockTeam<128>{}, "rms_norm_rotate_queries_keys__bf16_block", rms_norm_rotate_queries_keys_kept<heddle::BlockTeam<128>, 1>);
+  if (length <= 1024 && rows <= 528) return run(heddle::BlockTeam<128>{}, "rms_norm_rotate_queries_keys__bf16_block", whole ? rms_norm_rotate_queries_keys_kept<heddle::BlockTeam<128>, 1, true> : rms_norm_rotate_queries_keys_kept<heddle::BlockTeam<128>, 1, false>);
   // The row fits the registers of one warp, and no barrier.
-  if (length <= 1024) return run(heddle::WarpTeam<32, 4>{}, "rms_norm_rotate_queries_keys__bf16_warp_wide", rms_norm_rotate_queries_keys_kept<heddle::WarpTeam<32, 4>, 4>);
+  if (length <= 1024) return run(heddle::WarpTeam<32, 4>{}, "rms_norm_rotate_queries_keys__bf16_warp_wide", whole ? rms_norm_rotate_queries_keys_kept<heddle::WarpTeam<32, 4>, 4, true> : rms_norm_rotate_queries_keys_kept<heddle::WarpTeam<32, 4>, 4, false>);
   // One chunk a lane: its loads are in flight together, and vectors such as gamma are prefetched.
-  if (length <= 4096) return run(heddle::BlockTeam<512>{}, "rms_norm_rotate_queries_keys__bf16_block_tall", rms_norm_rotate_queries_keys_kept<heddle::BlockTeam<512>, 1>);
+  if (length <= 4096) return run(heddle::BlockTeam<512>{}, "rms_norm_rotate_queries_keys__bf16_block_tall", whole ? rms_norm_rotate_queries_keys_kept<heddle::BlockTeam<512>, 1, true> : rms_norm_rotate_queries_keys_kept<heddle::BlockTeam<512>, 1, false>);
   // The row fits the registers of one block.
-  if (length <= 8192) return run(heddle::BlockTeam<512>{}, "rms_norm_rotate_queries_keys__bf16_block_wide", rms_norm_rotate_queries_keys_kept<heddle::BlockTeam<512>, 2>);
+  if (length <= 8192) return run(heddle::BlockTeam<512>{}, "rms_norm_rotate_queries_keys__bf16_block_wide", whole ? rms_norm_rotate_queries_keys_kept<heddle::BlockTeam<512>, 2, true> : rms_norm_rotate_queries_keys_kept<heddle::BlockTeam<512>, 2, false>);
   // Longer than registers hold: every pass reads the row again.
-  return run(heddle::BlockTeam<512>{}, "rms_norm_rotate_queries_keys__bf16_block_reread", rms_norm_rotate_queries_keys_reread<heddle::BlockTeam<512>>);
+  return run(heddle::BlockTeam<512>{}, "rms_norm_rotate_queries_keys__bf16_block_reread", whole ? rms_norm_rotate_queries_keys_reread<heddle::BlockTeam<512>, true> : rms_norm_rotate_queries_keys_reread<heddle::BlockTeam<512>, false>);
 }

@@ -9,6 +9,7 @@
 // rotate_append_tokens_int8__f16_block_wide: a block of 512 threads a row; 2 x 8 values a lane in registers
 // rotate_append_tokens_int8__f16_block_reread: a block of 512 threads a row; values computed again in every pass
 #include "kernel.cuh"
+#include "apart.cuh"
 #include "fast.cuh"
 #include "update.cuh"
 
@@ -18,7 +19,7 @@ using T = __half;
 constexpr int VEC = 8;
 
 // Row values stay in registers: CHUNKS chunks of VEC elements a lane.
-template <class Team, int CHUNKS>
+template <class Team, int CHUNKS, bool WHOLE>
 __global__ void __launch_bounds__(Team::threads, 1) rotate_append_tokens_int8_kept(
     const int64_t rows,
     const int slots,
@@ -66,69 +67,58 @@ __global__ void __launch_bounds__(Team::threads, 1) rotate_append_tokens_int8_ke
   const int row_add = first + i_g;
   const int64_t start = ((static_cast<int64_t>(inside2 ? (heddle::read(starts, sequence2) + at2) : 0) * j) + (static_cast<int64_t>(first2) + i_g)) * d;
   const int64_t start_2 = ((((static_cast<int64_t>(i_r) * g) + i_g) * u) + i_u) * d;
-  const bool whole = d % VEC == 0 &&
-      heddle::is_aligned<VEC>(x, 0) &&
-      heddle::is_aligned<VEC>(y, 0) &&
-      heddle::is_aligned<VEC>(y2, 0);
-  const auto compute = [&](auto choice) {
-    constexpr bool WHOLE = decltype(choice)::value;
-    float v[CHUNKS][VEC];
-    heddle::Chunk<T, VEC> v2[CHUNKS];
-    heddle::load_row<VEC, WHOLE>(team, x, d, v2, [&](int c4) -> int64_t { return start + c4; });
-    heddle::Accumulator<heddle::Max<float>> amax_lanes;
-    heddle::Accumulator<heddle::Max<float>> amax2_lanes;
+  constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
+  float v[CHUNKS][VEC];
+  heddle::Chunk<T, VEC> v2[CHUNKS];
+  heddle::load_row_apart<VEC, STEP, WHOLE>(team, x, d, v2, [&](int c4) -> int64_t { return start + c4; });
+  heddle::Accumulator<heddle::Max<float>> amax_lanes;
+  heddle::Accumulator<heddle::Max<float>> amax2_lanes;
+  HEDDLE_UNROLL
+  for (int chunk = 0; chunk < CHUNKS; ++chunk) {
+    const int c4_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
+    const int valid = heddle::left_apart<STEP>(d - c4_0);
+    if (valid <= 0) break;
     HEDDLE_UNROLL
-    for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-      const int c4_0 = (chunk * Team::lanes + team.lane()) * VEC;
-      const int valid = d - c4_0;
-      if (valid <= 0) break;
-      HEDDLE_UNROLL
-      for (int i = 0; i < VEC; ++i) {
-        const int c4 = c4_0 + i;
-        if (WHOLE || i < valid) {
-          const bool common = c4 < row_mul;
-          const bool common_2 = c4 < e;
-          const int common_3 = c4 - e;
-          const int common_4 = common_2 ? c4 : (common ? common_3 : 0);
-          v[chunk][i] = common ? ((heddle::read(x, (((static_cast<int64_t>(inside ? (heddle::read(starts, sequence) + at) : 0) * j) + row_add) * d) + c4) * heddle::read(cos, (static_cast<int64_t>(heddle::read(places, static_cast<int64_t>(inside ? (heddle::read(starts, sequence) + at) : 0))) * e) + common_4)) + ((common_2 ? (-heddle::read(x, (((static_cast<int64_t>(inside ? (heddle::read(starts, sequence) + at) : 0) * j) + row_add) * d) + (common_2 ? (c4 + e) : (common ? common_3 : c4)))) : heddle::read(x, (((static_cast<int64_t>(inside ? (heddle::read(starts, sequence) + at) : 0) * j) + row_add) * d) + (common_2 ? (c4 + e) : (common ? common_3 : c4)))) * heddle::read(sin, (static_cast<int64_t>(heddle::read(places, static_cast<int64_t>(inside ? (heddle::read(starts, sequence) + at) : 0))) * e) + common_4))) : heddle::read(x, (((static_cast<int64_t>(inside ? (heddle::read(starts, sequence) + at) : 0) * j) + row_add) * d) + c4);
-          amax_lanes.add(fabsf(v[chunk][i]), c4_0 + i);
-          amax2_lanes.add(fabsf(v2[chunk][i]), c4_0 + i);
-        }
+    for (int i = 0; i < VEC; ++i) {
+      const int c4 = c4_0 + i * STEP;
+      if (WHOLE || i < valid) {
+        const bool common = c4 < row_mul;
+        const bool common_2 = c4 < e;
+        const int common_3 = c4 - e;
+        const int common_4 = common_2 ? c4 : (common ? common_3 : 0);
+        v[chunk][i] = common ? ((heddle::read(x, (((static_cast<int64_t>(inside ? (heddle::read(starts, sequence) + at) : 0) * j) + row_add) * d) + c4) * heddle::read(cos, (static_cast<int64_t>(heddle::read(places, static_cast<int64_t>(inside ? (heddle::read(starts, sequence) + at) : 0))) * e) + common_4)) + ((common_2 ? (-heddle::read(x, (((static_cast<int64_t>(inside ? (heddle::read(starts, sequence) + at) : 0) * j) + row_add) * d) + (common_2 ? (c4 + e) : (common ? common_3 : c4)))) : heddle::read(x, (((static_cast<int64_t>(inside ? (heddle::read(starts, sequence) + at) : 0) * j) + row_add) * d) + (common_2 ? (c4 + e) : (common ? common_3 : c4)))) * heddle::read(sin, (static_cast<int64_t>(heddle::read(places, static_cast<int64_t>(inside ? (heddle::read(starts, sequence) + at) : 0))) * e) + common_4))) : heddle::read(x, (((static_cast<int64_t>(inside ? (heddle::read(starts, sequence) + at) : 0) * j) + row_add) * d) + c4);
+        amax_lanes.add(fabsf(v[chunk][i]), c4_0 + i * STEP);
+        amax2_lanes.add(fabsf(v2[chunk][i]), c4_0 + i * STEP);
       }
-      amax_lanes.end_chunk();
-      amax2_lanes.end_chunk();
     }
-    const float amax = team.reduce(amax_lanes);
-    const float amax2 = team.reduce(amax2_lanes);
-    const float inverse = (amax > 1e-30f) ? heddle::fast::quotient(127.0f, amax) : 0.0f;
-    if (team.lane() == 0 && (((heddle::read(writers, i_r) >= 0) && ((i_u - heddle::read(first3, max(heddle::read(writers, i_r), 0))) >= 0)) && ((i_u - heddle::read(first3, max(heddle::read(writers, i_r), 0))) < heddle::read(lengths, max(heddle::read(writers, i_r), 0))))) heddle::write(stepsAfter, (((static_cast<int64_t>(i_r) * g) + i_g) * u) + i_u, amax / 127.0f);
-    const float inverse2 = (amax2 > 1e-30f) ? (127.0f / amax2) : 0.0f;
-    if (team.lane() == 0 && (((heddle::read(writers, i_r) >= 0) && ((i_u - heddle::read(first3, max(heddle::read(writers, i_r), 0))) >= 0)) && ((i_u - heddle::read(first3, max(heddle::read(writers, i_r), 0))) < heddle::read(lengths, max(heddle::read(writers, i_r), 0))))) heddle::write(stepsAfter2, (((static_cast<int64_t>(i_r) * g) + i_g) * u) + i_u, amax2 / 127.0f);
+    amax_lanes.end_chunk();
+    amax2_lanes.end_chunk();
+  }
+  const float amax = team.reduce(amax_lanes);
+  const float amax2 = team.reduce(amax2_lanes);
+  const float inverse = (amax > 1e-30f) ? heddle::fast::quotient(127.0f, amax) : 0.0f;
+  if (team.lane() == 0 && (((heddle::read(writers, i_r) >= 0) && ((i_u - heddle::read(first3, max(heddle::read(writers, i_r), 0))) >= 0)) && ((i_u - heddle::read(first3, max(heddle::read(writers, i_r), 0))) < heddle::read(lengths, max(heddle::read(writers, i_r), 0))))) heddle::write(stepsAfter, (((static_cast<int64_t>(i_r) * g) + i_g) * u) + i_u, amax / 127.0f);
+  const float inverse2 = (amax2 > 1e-30f) ? (127.0f / amax2) : 0.0f;
+  if (team.lane() == 0 && (((heddle::read(writers, i_r) >= 0) && ((i_u - heddle::read(first3, max(heddle::read(writers, i_r), 0))) >= 0)) && ((i_u - heddle::read(first3, max(heddle::read(writers, i_r), 0))) < heddle::read(lengths, max(heddle::read(writers, i_r), 0))))) heddle::write(stepsAfter2, (((static_cast<int64_t>(i_r) * g) + i_g) * u) + i_u, amax2 / 127.0f);
+  HEDDLE_UNROLL
+  for (int chunk = 0; chunk < CHUNKS; ++chunk) {
+    const int c4_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
+    const int valid = heddle::left_apart<STEP>(d - c4_0);
+    if (valid <= 0) break;
+    float y_c4[VEC];
+    float y2_c4[VEC];
     HEDDLE_UNROLL
-    for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-      const int c4_0 = (chunk * Team::lanes + team.lane()) * VEC;
-      const int valid = d - c4_0;
-      if (valid <= 0) break;
-      float y_c4[VEC];
-      float y2_c4[VEC];
-      HEDDLE_UNROLL
-      for (int i = 0; i < VEC; ++i) {
-        y_c4[i] = v[chunk][i] * inverse;
-        y2_c4[i] = v2[chunk][i] * inverse2;
-      }
-      if (((heddle::read(writers, i_r) >= 0) && ((i_u - heddle::read(first3, max(heddle::read(writers, i_r), 0))) >= 0)) && ((i_u - heddle::read(first3, max(heddle::read(writers, i_r), 0))) < heddle::read(lengths, max(heddle::read(writers, i_r), 0)))) heddle::store_chunk<VEC, WHOLE>(y, start_2 + c4_0, valid, y_c4);
-      if (((heddle::read(writers, i_r) >= 0) && ((i_u - heddle::read(first3, max(heddle::read(writers, i_r), 0))) >= 0)) && ((i_u - heddle::read(first3, max(heddle::read(writers, i_r), 0))) < heddle::read(lengths, max(heddle::read(writers, i_r), 0)))) heddle::store_chunk<VEC, WHOLE>(y2, start_2 + c4_0, valid, y2_c4);
+    for (int i = 0; i < VEC; ++i) {
+      y_c4[i] = v[chunk][i] * inverse;
+      y2_c4[i] = v2[chunk][i] * inverse2;
     }
-  };
-  if (whole) {
-    compute(heddle::Constant<true>{});
-  } else {
-    compute(heddle::Constant<false>{});
+    if (((heddle::read(writers, i_r) >= 0) && ((i_u - heddle::read(first3, max(heddle::read(writers, i_r), 0))) >= 0)) && ((i_u - heddle::read(first3, max(heddle::read(writers, i_r), 0))) < heddle::read(lengths, max(heddle::read(writers, i_r), 0)))) heddle::store_apart<VEC, STEP, WHOLE>(y, start_2 + c4_0, valid, y_c4);
+    if (((heddle::read(writers, i_r) >= 0) && ((i_u - heddle::read(first3, max(heddle::read(writers, i_r), 0))) >= 0)) && ((i_u - heddle::read(first3, max(heddle::read(writers, i_r), 0))) < heddle::read(lengths, max(heddle::read(writers, i_r), 0)))) heddle::store_apart<VEC, STEP, WHOLE>(y2, start_2 + c4_0, valid, y2_c4);
   }
 }
 
 // Any row length: every pass reads and computes the row values it needs again.
-template <class Team>
+template <class Team, bool WHOLE>
 __global__ void __launch_bounds__(Team::threads, 1) rotate_append_tokens_int8_reread(
     const int64_t rows,
     const int slots,
@@ -176,69 +166,58 @@ __global__ void __launch_bounds__(Team::threads, 1) rotate_append_tokens_int8_re
   const int row_add = first + i_g;
   const int64_t start = ((static_cast<int64_t>(inside2 ? (heddle::read(starts, sequence2) + at2) : 0) * j) + (static_cast<int64_t>(first2) + i_g)) * d;
   const int64_t start_2 = ((((static_cast<int64_t>(i_r) * g) + i_g) * u) + i_u) * d;
-  const bool whole = d % VEC == 0 &&
-      heddle::is_aligned<VEC>(x, 0) &&
-      heddle::is_aligned<VEC>(y, 0) &&
-      heddle::is_aligned<VEC>(y2, 0);
-  const auto compute = [&](auto choice) {
-    constexpr bool WHOLE = decltype(choice)::value;
-    heddle::Accumulator<heddle::Max<float>> amax_lanes;
-    heddle::Accumulator<heddle::Max<float>> amax2_lanes;
-    HEDDLE_UNROLL_FEW
-    for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(d); chunk += Team::lanes) {
-      const int c4_0 = chunk * VEC;
-      const int valid = d - c4_0;
-      const auto v2 = heddle::load_chunk<VEC, WHOLE>(x, start + c4_0, valid);
-      HEDDLE_UNROLL
-      for (int i = 0; i < VEC; ++i) {
-        const int c4 = c4_0 + i;
-        if (WHOLE || i < valid) {
-          const bool common = c4 < row_mul;
-          const bool common_2 = c4 < e;
-          const int common_3 = c4 - e;
-          const int common_4 = common_2 ? c4 : (common ? common_3 : 0);
-          const float v = common ? ((heddle::read(x, (((static_cast<int64_t>(inside ? (heddle::read(starts, sequence) + at) : 0) * j) + row_add) * d) + c4) * heddle::read(cos, (static_cast<int64_t>(heddle::read(places, static_cast<int64_t>(inside ? (heddle::read(starts, sequence) + at) : 0))) * e) + common_4)) + ((common_2 ? (-heddle::read(x, (((static_cast<int64_t>(inside ? (heddle::read(starts, sequence) + at) : 0) * j) + row_add) * d) + (common_2 ? (c4 + e) : (common ? common_3 : c4)))) : heddle::read(x, (((static_cast<int64_t>(inside ? (heddle::read(starts, sequence) + at) : 0) * j) + row_add) * d) + (common_2 ? (c4 + e) : (common ? common_3 : c4)))) * heddle::read(sin, (static_cast<int64_t>(heddle::read(places, static_cast<int64_t>(inside ? (heddle::read(starts, sequence) + at) : 0))) * e) + common_4))) : heddle::read(x, (((static_cast<int64_t>(inside ? (heddle::read(starts, sequence) + at) : 0) * j) + row_add) * d) + c4);
-          amax_lanes.add(fabsf(v), c4_0 + i);
-          amax2_lanes.add(fabsf(v2[i]), c4_0 + i);
-        }
+  constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
+  heddle::Accumulator<heddle::Max<float>> amax_lanes;
+  heddle::Accumulator<heddle::Max<float>> amax2_lanes;
+  HEDDLE_UNROLL_FEW
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(d); chunk += Team::lanes) {
+    const int c4_0 = heddle::first_apart<VEC, STEP>(chunk);
+    const int valid = heddle::left_apart<STEP>(d - c4_0);
+    const auto v2 = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c4_0, valid);
+    HEDDLE_UNROLL
+    for (int i = 0; i < VEC; ++i) {
+      const int c4 = c4_0 + i * STEP;
+      if (WHOLE || i < valid) {
+        const bool common = c4 < row_mul;
+        const bool common_2 = c4 < e;
+        const int common_3 = c4 - e;
+        const int common_4 = common_2 ? c4 : (common ? common_3 : 0);
+        const float v = common ? ((heddle::read(x, (((static_cast<int64_t>(inside ? (heddle::read(starts, sequence) + at) : 0) * j) + row_add) * d) + c4) * heddle::read(cos, (static_cast<int64_t>(heddle::read(places, static_cast<int64_t>(inside ? (heddle::read(starts, sequence) + at) : 0))) * e) + common_4)) + ((common_2 ? (-heddle::read(x, (((static_cast<int64_t>(inside ? (heddle::read(starts, sequence) + at) : 0) * j) + row_add) * d) + (common_2 ? (c4 + e) : (common ? common_3 : c4)))) : heddle::read(x, (((static_cast<int64_t>(inside ? (heddle::read(starts, sequence) + at) : 0) * j) + row_add) * d) + (common_2 ? (c4 + e) : (common ? common_3 : c4)))) * heddle::read(sin, (static_cast<int64_t>(heddle::read(places, static_cast<int64_t>(inside ? (heddle::read(starts, sequence) + at) : 0))) * e) + common_4))) : heddle::read(x, (((static_cast<int64_t>(inside ? (heddle::read(starts, sequence) + at) : 0) * j) + row_add) * d) + c4);
+        amax_lanes.add(fabsf(v), c4_0 + i * STEP);
+        amax2_lanes.add(fabsf(v2[i]), c4_0 + i * STEP);
       }
-      amax_lanes.end_chunk();
-      amax2_lanes.end_chunk();
     }
-    const float amax = team.reduce(amax_lanes);
-    const float amax2 = team.reduce(amax2_lanes);
-    const float inverse = (amax > 1e-30f) ? heddle::fast::quotient(127.0f, amax) : 0.0f;
-    if (team.lane() == 0 && (((heddle::read(writers, i_r) >= 0) && ((i_u - heddle::read(first3, max(heddle::read(writers, i_r), 0))) >= 0)) && ((i_u - heddle::read(first3, max(heddle::read(writers, i_r), 0))) < heddle::read(lengths, max(heddle::read(writers, i_r), 0))))) heddle::write(stepsAfter, (((static_cast<int64_t>(i_r) * g) + i_g) * u) + i_u, amax / 127.0f);
-    const float inverse2 = (amax2 > 1e-30f) ? (127.0f / amax2) : 0.0f;
-    if (team.lane() == 0 && (((heddle::read(writers, i_r) >= 0) && ((i_u - heddle::read(first3, max(heddle::read(writers, i_r), 0))) >= 0)) && ((i_u - heddle::read(first3, max(heddle::read(writers, i_r), 0))) < heddle::read(lengths, max(heddle::read(writers, i_r), 0))))) heddle::write(stepsAfter2, (((static_cast<int64_t>(i_r) * g) + i_g) * u) + i_u, amax2 / 127.0f);
-    HEDDLE_UNROLL_FEW
-    for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(d); chunk += Team::lanes) {
-      const int c4_0 = chunk * VEC;
-      const int valid = d - c4_0;
-      const auto v2 = heddle::load_chunk<VEC, WHOLE>(x, start + c4_0, valid);
-      float y_c4[VEC] = {};
-      float y2_c4[VEC] = {};
-      HEDDLE_UNROLL
-      for (int i = 0; i < VEC; ++i) {
-        const int c4 = c4_0 + i;
-        if (WHOLE || i < valid) {
-          const bool common_5 = c4 < row_mul;
-          const bool common_6 = c4 < e;
-          const int common_7 = c4 - e;
-          const int common_8 = common_6 ? c4 : (common_5 ? common_7 : 0);
-          const float v = common_5 ? ((heddle::read(x, (((static_cast<int64_t>(inside ? (heddle::read(starts, sequence) + at) : 0) * j) + row_add) * d) + c4) * heddle::read(cos, (static_cast<int64_t>(heddle::read(places, static_cast<int64_t>(inside ? (heddle::read(starts, sequence) + at) : 0))) * e) + common_8)) + ((common_6 ? (-heddle::read(x, (((static_cast<int64_t>(inside ? (heddle::read(starts, sequence) + at) : 0) * j) + row_add) * d) + (common_6 ? (c4 + e) : (common_5 ? common_7 : c4)))) : heddle::read(x, (((static_cast<int64_t>(inside ? (heddle::read(starts, sequence) + at) : 0) * j) + row_add) * d) + (common_6 ? (c4 + e) : (common_5 ? common_7 : c4)))) * heddle::read(sin, (static_cast<int64_t>(heddle::read(places, static_cast<int64_t>(inside ? (heddle::read(starts, sequence) + at) : 0))) * e) + common_8))) : heddle::read(x, (((static_cast<int64_t>(inside ? (heddle::read(starts, sequence) + at) : 0) * j) + row_add) * d) + c4);
-          y_c4[i] = v * inverse;
-          y2_c4[i] = v2[i] * inverse2;
-        }
+    amax_lanes.end_chunk();
+    amax2_lanes.end_chunk();
+  }
+  const float amax = team.reduce(amax_lanes);
+  const float amax2 = team.reduce(amax2_lanes);
+  const float inverse = (amax > 1e-30f) ? heddle::fast::quotient(127.0f, amax) : 0.0f;
+  if (team.lane() == 0 && (((heddle::read(writers, i_r) >= 0) && ((i_u - heddle::read(first3, max(heddle::read(writers, i_r), 0))) >= 0)) && ((i_u - heddle::read(first3, max(heddle::read(writers, i_r), 0))) < heddle::read(lengths, max(heddle::read(writers, i_r), 0))))) heddle::write(stepsAfter, (((static_cast<int64_t>(i_r) * g) + i_g) * u) + i_u, amax / 127.0f);
+  const float inverse2 = (amax2 > 1e-30f) ? (127.0f / amax2) : 0.0f;
+  if (team.lane() == 0 && (((heddle::read(writers, i_r) >= 0) && ((i_u - heddle::read(first3, max(heddle::read(writers, i_r), 0))) >= 0)) && ((i_u - heddle::read(first3, max(heddle::read(writers, i_r), 0))) < heddle::read(lengths, max(heddle::read(writers, i_r), 0))))) heddle::write(stepsAfter2, (((static_cast<int64_t>(i_r) * g) + i_g) * u) + i_u, amax2 / 127.0f);
+  HEDDLE_UNROLL_FEW
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(d); chunk += Team::lanes) {
+    const int c4_0 = heddle::first_apart<VEC, STEP>(chunk);
+    const int valid = heddle::left_apart<STEP>(d - c4_0);
+    const auto v2 = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c4_0, valid);
+    float y_c4[VEC] = {};
+    float y2_c4[VEC] = {};
+    HEDDLE_UNROLL
+    for (int i = 0; i < VEC; ++i) {
+      const int c4 = c4_0 + i * STEP;
+      if (WHOLE || i < valid) {
+        const bool common_5 = c4 < row_mul;
+        const bool common_6 = c4 < e;
+        const int common_7 = c4 - e;
+        const int common_8 = common_6 ? c4 : (common_5 ? common_7 : 0);
+        const float v = common_5 ? ((heddle::read(x, (((static_cast<int64_t>(inside ? (heddle::read(starts, sequence) + at) : 0) * j) + row_add) * d) + c4) * heddle::read(cos, (static_cast<int64_t>(heddle::read(places, static_cast<int64_t>(inside ? (heddle::read(starts, sequence) + at) : 0))) * e) + common_8)) + ((common_6 ? (-heddle::read(x, (((static_cast<int64_t>(inside ? (heddle::read(starts, sequence) + at) : 0) * j) + row_add) * d) + (common_6 ? (c4 + e) : (common_5 ? common_7 : c4)))) : heddle::read(x, (((static_cast<int64_t>(inside ? (heddle::read(starts, sequence) + at) : 0) * j) + row_add) * d) + (common_6 ? (c4 + e) : (common_5 ? common_7 : c4)))) * heddle::read(sin, (static_cast<int64_t>(heddle::read(places, static_cast<int64_t>(inside ? (heddle::read(starts, sequence) + at) : 0))) * e) + common_8))) : heddle::read(x, (((static_cast<int64_t>(inside ? (heddle::read(starts, sequence) + at) : 0) * j) + row_add) * d) + c4);
+        y_c4[i] = v * inverse;
+        y2_c4[i] = v2[i] * inverse2;
       }
-      if (((heddle::read(writers, i_r) >= 0) && ((i_u - heddle::read(first3, max(heddle::read(writers, i_r), 0))) >= 0)) && ((i_u - heddle::read(first3, max(heddle::read(writers, i_r), 0))) < heddle::read(lengths, max(heddle::read(writers, i_r), 0)))) heddle::store_chunk<VEC, WHOLE>(y, start_2 + c4_0, valid, y_c4);
-      if (((heddle::read(writers, i_r) >= 0) && ((i_u - heddle::read(first3, max(heddle::read(writers, i_r), 0))) >= 0)) && ((i_u - heddle::read(first3, max(heddle::read(writers, i_r), 0))) < heddle::read(lengths, max(heddle::read(writers, i_r), 0)))) heddle::store_chunk<VEC, WHOLE>(y2, start_2 + c4_0, valid, y2_c4);
     }
-  };
-  if (whole) {
-    compute(heddle::Constant<true>{});
-  } else {
-    compute(heddle::Constant<false>{});
+    if (((heddle::read(writers, i_r) >= 0) && ((i_u - heddle::read(first3, max(heddle::read(writers, i_r), 0))) >= 0)) && ((i_u - heddle::read(first3, max(heddle::read(writers, i_r), 0))) < heddle::read(lengths, max(heddle::read(writers, i_r), 0)))) heddle::store_apart<VEC, STEP, WHOLE>(y, start_2 + c4_0, valid, y_c4);
+    if (((heddle::read(writers, i_r) >= 0) && ((i_u - heddle::read(first3, max(heddle::read(writers, i_r), 0))) >= 0)) && ((i_u - heddle::read(first3, max(heddle::read(writers, i_r), 0))) < heddle::read(lengths, max(heddle::read(writers, i_r), 0)))) heddle::store_apart<VEC, STEP, WHOLE>(y2, start_2 + c4_0, valid, y2_c4);
   }
 }
 
@@ -280,20 +259,21 @@ extern "C" int32_t heddle_launch_rotate_append_tokens_int8__f16(const heddle_lau
     return heddle::launch_rows(team, launch, error, name, rows, kernel, rows, slots, static_cast<int>(j), static_cast<int>(d), static_cast<int>(e), static_cast<int>(g), static_cast<int>(u), first, first2, x, places, cos, sin, writers, first3, lengths, starts, y, stepsAfter, y2, stepsAfter2);
   };
   const int64_t length = heddle::longest(int64_t{d});
+  const bool whole = d % VEC == 0 && heddle::begins_aligned<VEC>(x) && heddle::begins_aligned<VEC>(y) && heddle::begins_aligned<VEC>(y2);
   // A row this short is one or two loads: no lane waits for another.
-  if (length <= 16) return run(heddle::ThreadTeam<128>{}, "rotate_append_tokens_int8__f16_thread", rotate_append_tokens_int8_kept<heddle::ThreadTeam<128>, 2>);
+  if (length <= 16) return run(heddle::ThreadTeam<128>{}, "rotate_append_tokens_int8__f16_thread", whole ? rotate_append_tokens_int8_kept<heddle::ThreadTeam<128>, 2, true> : rotate_append_tokens_int8_kept<heddle::ThreadTeam<128>, 2, false>);
   // A row this short leaves lanes of a whole warp idle: a warp takes several.
-  if (length <= 128) return run(heddle::WarpTeam<8, 16>{}, "rotate_append_tokens_int8__f16_lanes", rotate_append_tokens_int8_kept<heddle::WarpTeam<8, 16>, 2>);
+  if (length <= 128) return run(heddle::WarpTeam<8, 16>{}, "rotate_append_tokens_int8__f16_lanes", whole ? rotate_append_tokens_int8_kept<heddle::WarpTeam<8, 16>, 2, true> : rotate_append_tokens_int8_kept<heddle::WarpTeam<8, 16>, 2, false>);
   // Few registers a lane, so many rows run at once, and no barrier.
-  if (length <= 256) return run(heddle::WarpTeam<32, 4>{}, "rotate_append_tokens_int8__f16_warp", rotate_append_tokens_int8_kept<heddle::WarpTeam<32, 4>, 1>);
+  if (length <= 256) return run(heddle::WarpTeam<32, 4>{}, "rotate_append_tokens_int8__f16_warp", whole ? rotate_append_tokens_int8_kept<heddle::WarpTeam<32, 4>, 1, true> : rotate_append_tokens_int8_kept<heddle::WarpTeam<32, 4>, 1, false>);
   // Too few rows to fill the device with warps: one chunk a lane keeps the row short in time.
-  if (length <= 1024 && rows <= 528) return run(heddle::BlockTeam<128>{}, "rotate_append_tokens_int8__f16_block", rotate_append_tokens_int8_kept<heddle::BlockTeam<128>, 1>);
+  if (length <= 1024 && rows <= 528) return run(heddle::BlockTeam<128>{}, "rotate_append_tokens_int8__f16_block", whole ? rotate_append_tokens_int8_kept<heddle::BlockTeam<128>, 1, true> : rotate_append_tokens_int8_kept<heddle::BlockTeam<128>, 1, false>);
   // The row fits the registers of one warp, and no barrier.
-  if (length <= 1024) return run(heddle::WarpTeam<32, 4>{}, "rotate_append_tokens_int8__f16_warp_wide", rotate_append_tokens_int8_kept<heddle::WarpTeam<32, 4>, 4>);
+  if (length <= 1024) return run(heddle::WarpTeam<32, 4>{}, "rotate_append_tokens_int8__f16_warp_wide", whole ? rotate_append_tokens_int8_kept<heddle::WarpTeam<32, 4>, 4, true> : rotate_append_tokens_int8_kept<heddle::WarpTeam<32, 4>, 4, false>);
   // One chunk a lane: its loads are in flight together, and vectors such as gamma are prefetched.
-  if (length <= 4096) return run(heddle::BlockTeam<512>{}, "rotate_append_tokens_int8__f16_block_tall", rotate_append_tokens_int8_kept<heddle::BlockTeam<512>, 1>);
+  if (length <= 4096) return run(heddle::BlockTeam<512>{}, "rotate_append_tokens_int8__f16_block_tall", whole ? rotate_append_tokens_int8_kept<heddle::BlockTeam<512>, 1, true> : rotate_append_tokens_int8_kept<heddle::BlockTeam<512>, 1, false>);
   // The row fits the registers of one block.
-  if (length <= 8192) return run(heddle::BlockTeam<512>{}, "rotate_append_tokens_int8__f16_block_wide", rotate_append_tokens_int8_kept<heddle::BlockTeam<512>, 2>);
+  if (length <= 8192) return run(heddle::BlockTeam<512>{}, "rotate_append_tokens_int8__f16_block_wide", whole ? rotate_append_tokens_int8_kept<heddle::BlockTeam<512>, 2, true> : rotate_append_tokens_int8_kept<heddle::BlockTeam<512>, 2, false>);
   // Longer than registers hold: every pass reads the row again.
-  return run(heddle::BlockTeam<512>{}, "rotate_append_tokens_int8__f16_block_reread", rotate_append_tokens_int8_reread<heddle::BlockTeam<512>>);
+  return run(heddle::BlockTeam<512>{}, "rotate_append_tokens_int8__f16_block_reread", whole ? rotate_append_tokens_int8_reread<heddle::BlockTeam<512>, true> : rotate_append_tokens_int8_reread<heddle::BlockTeam<512>, false>);
 }

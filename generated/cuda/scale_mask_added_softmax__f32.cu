@@ -9,6 +9,7 @@
 // scale_mask_added_softmax__f32_block_wide: a block of 512 threads a row; 2 x 8 values a lane in registers
 // scale_mask_added_softmax__f32_block_reread: a block of 512 threads a row; values computed again in every pass
 #include "kernel.cuh"
+#include "apart.cuh"
 
 namespace {
 
@@ -16,7 +17,7 @@ using T = float;
 constexpr int VEC = 8;
 
 // Row values stay in registers: CHUNKS chunks of VEC elements a lane.
-template <class Team, int CHUNKS>
+template <class Team, int CHUNKS, bool WHOLE>
 __global__ void __launch_bounds__(Team::threads, 1) scale_mask_added_softmax_kept(
     const int64_t rows,
     const int h,
@@ -39,71 +40,60 @@ __global__ void __launch_bounds__(Team::threads, 1) scale_mask_added_softmax_kep
   const int row_lengths = heddle::read(lengths, i_b);
   const int64_t start = ((static_cast<int64_t>(i_b) * s) + i_s) * n;
   const int64_t start_2 = ((((static_cast<int64_t>(i_b) * h) + i_h) * s) + i_s) * n;
-  const bool whole = n % VEC == 0 &&
-      heddle::is_aligned<VEC>(mask, 0) &&
-      heddle::is_aligned<VEC>(x, 0) &&
-      heddle::is_aligned<VEC>(y, 0);
-  const auto compute = [&](auto choice) {
-    constexpr bool WHOLE = decltype(choice)::value;
-    heddle::Chunk<unsigned char, VEC> mask_c[CHUNKS];
-    heddle::load_row<VEC, WHOLE>(team, mask, n, mask_c, [&](int c) -> int64_t { return start + c; });
-    heddle::Chunk<T, VEC> x_c[CHUNKS];
-    heddle::load_row<VEC, WHOLE>(team, x, n, x_c, [&](int c) -> int64_t { return start_2 + c; });
-    float v[CHUNKS][VEC];
-    heddle::Accumulator<heddle::Max<float>> top_lanes;
+  constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
+  heddle::Chunk<unsigned char, VEC> mask_c[CHUNKS];
+  heddle::load_row_apart<VEC, STEP, WHOLE>(team, mask, n, mask_c, [&](int c) -> int64_t { return start + c; });
+  heddle::Chunk<T, VEC> x_c[CHUNKS];
+  heddle::load_row_apart<VEC, STEP, WHOLE>(team, x, n, x_c, [&](int c) -> int64_t { return start_2 + c; });
+  float v[CHUNKS][VEC];
+  heddle::Accumulator<heddle::Max<float>> top_lanes;
+  HEDDLE_UNROLL
+  for (int chunk = 0; chunk < CHUNKS; ++chunk) {
+    const int c0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
+    const int valid = heddle::left_apart<STEP>(n - c0);
+    if (valid <= 0) break;
     HEDDLE_UNROLL
-    for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-      const int c0 = (chunk * Team::lanes + team.lane()) * VEC;
-      const int valid = n - c0;
-      if (valid <= 0) break;
-      HEDDLE_UNROLL
-      for (int i = 0; i < VEC; ++i) {
-        const int c = c0 + i;
-        const float r = x_c[chunk][i] * factor;
-        v[chunk][i] = (c < row_lengths) ? ((mask_c[chunk][i] != 0) ? r : (r + value)) : (-1e+30f);
-        if (WHOLE || i < valid) top_lanes.add(v[chunk][i], c0 + i);
-      }
-      top_lanes.end_chunk();
+    for (int i = 0; i < VEC; ++i) {
+      const int c = c0 + i * STEP;
+      const float r = x_c[chunk][i] * factor;
+      v[chunk][i] = (c < row_lengths) ? ((mask_c[chunk][i] != 0) ? r : (r + value)) : (-1e+30f);
+      if (WHOLE || i < valid) top_lanes.add(v[chunk][i], c0 + i * STEP);
     }
-    const float top = team.reduce(top_lanes);
-    float e[CHUNKS][VEC];
-    heddle::Accumulator<heddle::Sum<float>> sum0_lanes;
+    top_lanes.end_chunk();
+  }
+  const float top = team.reduce(top_lanes);
+  float e[CHUNKS][VEC];
+  heddle::Accumulator<heddle::Sum<float>> sum0_lanes;
+  HEDDLE_UNROLL
+  for (int chunk = 0; chunk < CHUNKS; ++chunk) {
+    const int c0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
+    const int valid = heddle::left_apart<STEP>(n - c0);
+    if (valid <= 0) break;
     HEDDLE_UNROLL
-    for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-      const int c0 = (chunk * Team::lanes + team.lane()) * VEC;
-      const int valid = n - c0;
-      if (valid <= 0) break;
-      HEDDLE_UNROLL
-      for (int i = 0; i < VEC; ++i) {
-        e[chunk][i] = expf(v[chunk][i] - top);
-        if (WHOLE || i < valid) sum0_lanes.add(e[chunk][i], c0 + i);
-      }
-      sum0_lanes.end_chunk();
+    for (int i = 0; i < VEC; ++i) {
+      e[chunk][i] = expf(v[chunk][i] - top);
+      if (WHOLE || i < valid) sum0_lanes.add(e[chunk][i], c0 + i * STEP);
     }
-    const float sum0 = team.reduce(sum0_lanes);
-    const float total = sum0 + eps;
+    sum0_lanes.end_chunk();
+  }
+  const float sum0 = team.reduce(sum0_lanes);
+  const float total = sum0 + eps;
+  HEDDLE_UNROLL
+  for (int chunk = 0; chunk < CHUNKS; ++chunk) {
+    const int c0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
+    const int valid = heddle::left_apart<STEP>(n - c0);
+    if (valid <= 0) break;
+    float y_c[VEC];
     HEDDLE_UNROLL
-    for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-      const int c0 = (chunk * Team::lanes + team.lane()) * VEC;
-      const int valid = n - c0;
-      if (valid <= 0) break;
-      float y_c[VEC];
-      HEDDLE_UNROLL
-      for (int i = 0; i < VEC; ++i) {
-        y_c[i] = e[chunk][i] / total;
-      }
-      heddle::store_chunk<VEC, WHOLE>(y, start_2 + c0, valid, y_c);
+    for (int i = 0; i < VEC; ++i) {
+      y_c[i] = e[chunk][i] / total;
     }
-  };
-  if (whole) {
-    compute(heddle::Constant<true>{});
-  } else {
-    compute(heddle::Constant<false>{});
+    heddle::store_apart<VEC, STEP, WHOLE>(y, start_2 + c0, valid, y_c);
   }
 }
 
 // Any row length: every pass reads and computes the row values it needs again.
-template <class Team>
+template <class Team, bool WHOLE>
 __global__ void __launch_bounds__(Team::threads, 2) scale_mask_added_softmax_reread(
     const int64_t rows,
     const int h,
@@ -126,67 +116,56 @@ __global__ void __launch_bounds__(Team::threads, 2) scale_mask_added_softmax_rer
   const int row_lengths = heddle::read(lengths, i_b);
   const int64_t start = ((static_cast<int64_t>(i_b) * s) + i_s) * n;
   const int64_t start_2 = ((((static_cast<int64_t>(i_b) * h) + i_h) * s) + i_s) * n;
-  const bool whole = n % VEC == 0 &&
-      heddle::is_aligned<VEC>(mask, 0) &&
-      heddle::is_aligned<VEC>(x, 0) &&
-      heddle::is_aligned<VEC>(y, 0);
-  const auto compute = [&](auto choice) {
-    constexpr bool WHOLE = decltype(choice)::value;
-    heddle::Accumulator<heddle::Max<float>> top_lanes;
-    for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(n); chunk += Team::lanes) {
-      const int c0 = chunk * VEC;
-      const int valid = n - c0;
-      const auto mask_c = heddle::load_chunk<VEC, WHOLE>(mask, start + c0, valid);
-      const auto x_c = heddle::load_chunk<VEC, WHOLE>(x, start_2 + c0, valid);
-      HEDDLE_UNROLL
-      for (int i = 0; i < VEC; ++i) {
-        const int c = c0 + i;
-        const float r = x_c[i] * factor;
-        const float v = (c < row_lengths) ? ((mask_c[i] != 0) ? r : (r + value)) : (-1e+30f);
-        if (WHOLE || i < valid) top_lanes.add(v, c0 + i);
-      }
-      top_lanes.end_chunk();
+  constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
+  heddle::Accumulator<heddle::Max<float>> top_lanes;
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n); chunk += Team::lanes) {
+    const int c0 = heddle::first_apart<VEC, STEP>(chunk);
+    const int valid = heddle::left_apart<STEP>(n - c0);
+    const auto mask_c = heddle::load_apart<VEC, STEP, WHOLE>(mask, start + c0, valid);
+    const auto x_c = heddle::load_apart<VEC, STEP, WHOLE>(x, start_2 + c0, valid);
+    HEDDLE_UNROLL
+    for (int i = 0; i < VEC; ++i) {
+      const int c = c0 + i * STEP;
+      const float r = x_c[i] * factor;
+      const float v = (c < row_lengths) ? ((mask_c[i] != 0) ? r : (r + value)) : (-1e+30f);
+      if (WHOLE || i < valid) top_lanes.add(v, c0 + i * STEP);
     }
-    const float top = team.reduce(top_lanes);
-    heddle::Accumulator<heddle::Sum<float>> sum0_lanes;
-    for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(n); chunk += Team::lanes) {
-      const int c0 = chunk * VEC;
-      const int valid = n - c0;
-      const auto mask_c = heddle::load_chunk<VEC, WHOLE>(mask, start + c0, valid);
-      const auto x_c = heddle::load_chunk<VEC, WHOLE>(x, start_2 + c0, valid);
-      HEDDLE_UNROLL
-      for (int i = 0; i < VEC; ++i) {
-        const int c = c0 + i;
-        const float r = x_c[i] * factor;
-        const float v = (c < row_lengths) ? ((mask_c[i] != 0) ? r : (r + value)) : (-1e+30f);
-        const float e = expf(v - top);
-        if (WHOLE || i < valid) sum0_lanes.add(e, c0 + i);
-      }
-      sum0_lanes.end_chunk();
+    top_lanes.end_chunk();
+  }
+  const float top = team.reduce(top_lanes);
+  heddle::Accumulator<heddle::Sum<float>> sum0_lanes;
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n); chunk += Team::lanes) {
+    const int c0 = heddle::first_apart<VEC, STEP>(chunk);
+    const int valid = heddle::left_apart<STEP>(n - c0);
+    const auto mask_c = heddle::load_apart<VEC, STEP, WHOLE>(mask, start + c0, valid);
+    const auto x_c = heddle::load_apart<VEC, STEP, WHOLE>(x, start_2 + c0, valid);
+    HEDDLE_UNROLL
+    for (int i = 0; i < VEC; ++i) {
+      const int c = c0 + i * STEP;
+      const float r = x_c[i] * factor;
+      const float v = (c < row_lengths) ? ((mask_c[i] != 0) ? r : (r + value)) : (-1e+30f);
+      const float e = expf(v - top);
+      if (WHOLE || i < valid) sum0_lanes.add(e, c0 + i * STEP);
     }
-    const float sum0 = team.reduce(sum0_lanes);
-    const float total = sum0 + eps;
-    for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(n); chunk += Team::lanes) {
-      const int c0 = chunk * VEC;
-      const int valid = n - c0;
-      const auto mask_c = heddle::load_chunk<VEC, WHOLE>(mask, start + c0, valid);
-      const auto x_c = heddle::load_chunk<VEC, WHOLE>(x, start_2 + c0, valid);
-      float y_c[VEC];
-      HEDDLE_UNROLL
-      for (int i = 0; i < VEC; ++i) {
-        const int c = c0 + i;
-        const float r = x_c[i] * factor;
-        const float v = (c < row_lengths) ? ((mask_c[i] != 0) ? r : (r + value)) : (-1e+30f);
-        const float e = expf(v - top);
-        y_c[i] = e / total;
-      }
-      heddle::store_chunk<VEC, WHOLE>(y, start_2 + c0, valid, y_c);
+    sum0_lanes.end_chunk();
+  }
+  const float sum0 = team.reduce(sum0_lanes);
+  const float total = sum0 + eps;
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n); chunk += Team::lanes) {
+    const int c0 = heddle::first_apart<VEC, STEP>(chunk);
+    const int valid = heddle::left_apart<STEP>(n - c0);
+    const auto mask_c = heddle::load_apart<VEC, STEP, WHOLE>(mask, start + c0, valid);
+    const auto x_c = heddle::load_apart<VEC, STEP, WHOLE>(x, start_2 + c0, valid);
+    float y_c[VEC];
+    HEDDLE_UNROLL
+    for (int i = 0; i < VEC; ++i) {
+      const int c = c0 + i * STEP;
+      const float r = x_c[i] * factor;
+      const float v = (c < row_lengths) ? ((mask_c[i] != 0) ? r : (r + value)) : (-1e+30f);
+      const float e = expf(v - top);
+      y_c[i] = e / total;
     }
-  };
-  if (whole) {
-    compute(heddle::Constant<true>{});
-  } else {
-    compute(heddle::Constant<false>{});
+    heddle::store_apart<VEC, STEP, WHOLE>(y, start_2 + c0, valid, y_c);
   }
 }
 
@@ -211,20 +190,21 @@ extern "C" int32_t heddle_launch_scale_mask_added_softmax__f32(const heddle_laun
     return heddle::launch_rows(team, launch, error, name, rows, kernel, rows, static_cast<int>(h), static_cast<int>(s), static_cast<int>(n), factor, value, eps, x, lengths, mask, y);
   };
   const int64_t length = heddle::longest(int64_t{n});
+  const bool whole = n % VEC == 0 && heddle::begins_aligned<VEC>(mask) && heddle::begins_aligned<VEC>(x) && heddle::begins_aligned<VEC>(y);
   // A row this short is one or two loads: no lane waits for another.
-  if (length <= 16) return run(heddle::ThreadTeam<128>{}, "scale_mask_added_softmax__f32_thread", scale_mask_added_softmax_kept<heddle::ThreadTeam<128>, 2>);
+  if (length <= 16) return run(heddle::ThreadTeam<128>{}, "scale_mask_added_softmax__f32_thread", whole ? scale_mask_added_softmax_kept<heddle::ThreadTeam<128>, 2, true> : scale_mask_added_softmax_kept<heddle::ThreadTeam<128>, 2, false>);
   // A row this short leaves lanes of a whole warp idle: a warp takes several.
-  if (length <= 128) return run(heddle::WarpTeam<8, 16>{}, "scale_mask_added_softmax__f32_lanes", scale_mask_added_softmax_kept<heddle::WarpTeam<8, 16>, 2>);
+  if (length <= 128) return run(heddle::WarpTeam<8, 16>{}, "scale_mask_added_softmax__f32_lanes", whole ? scale_mask_added_softmax_kept<heddle::WarpTeam<8, 16>, 2, true> : scale_mask_added_softmax_kept<heddle::WarpTeam<8, 16>, 2, false>);
   // Few registers a lane, so many rows run at once, and no barrier.
-  if (length <= 256) return run(heddle::WarpTeam<32, 4>{}, "scale_mask_added_softmax__f32_warp", scale_mask_added_softmax_kept<heddle::WarpTeam<32, 4>, 1>);
+  if (length <= 256) return run(heddle::WarpTeam<32, 4>{}, "scale_mask_added_softmax__f32_warp", whole ? scale_mask_added_softmax_kept<heddle::WarpTeam<32, 4>, 1, true> : scale_mask_added_softmax_kept<heddle::WarpTeam<32, 4>, 1, false>);
   // Too few rows to fill the device with warps: one chunk a lane keeps the row short in time.
-  if (length <= 1024 && rows <= 528) return run(heddle::BlockTeam<128>{}, "scale_mask_added_softmax__f32_block", scale_mask_added_softmax_kept<heddle::BlockTeam<128>, 1>);
+  if (length <= 1024 && rows <= 528) return run(heddle::BlockTeam<128>{}, "scale_mask_added_softmax__f32_block", whole ? scale_mask_added_softmax_kept<heddle::BlockTeam<128>, 1, true> : scale_mask_added_softmax_kept<heddle::BlockTeam<128>, 1, false>);
   // The row fits the registers of one warp, and no barrier.
-  if (length <= 1024) return run(heddle::WarpTeam<32, 4>{}, "scale_mask_added_softmax__f32_warp_wide", scale_mask_added_softmax_kept<heddle::WarpTeam<32, 4>, 4>);
+  if (length <= 1024) return run(heddle::WarpTeam<32, 4>{}, "scale_mask_added_softmax__f32_warp_wide", whole ? scale_mask_added_softmax_kept<heddle::WarpTeam<32, 4>, 4, true> : scale_mask_added_softmax_kept<heddle::WarpTeam<32, 4>, 4, false>);
   // One chunk a lane: its loads are in flight together, and vectors such as gamma are prefetched.
-  if (length <= 4096) return run(heddle::BlockTeam<512>{}, "scale_mask_added_softmax__f32_block_tall", scale_mask_added_softmax_kept<heddle::BlockTeam<512>, 1>);
+  if (length <= 4096) return run(heddle::BlockTeam<512>{}, "scale_mask_added_softmax__f32_block_tall", whole ? scale_mask_added_softmax_kept<heddle::BlockTeam<512>, 1, true> : scale_mask_added_softmax_kept<heddle::BlockTeam<512>, 1, false>);
   // The row fits the registers of one block.
-  if (length <= 8192) return run(heddle::BlockTeam<512>{}, "scale_mask_added_softmax__f32_block_wide", scale_mask_added_softmax_kept<heddle::BlockTeam<512>, 2>);
+  if (length <= 8192) return run(heddle::BlockTeam<512>{}, "scale_mask_added_softmax__f32_block_wide", whole ? scale_mask_added_softmax_kept<heddle::BlockTeam<512>, 2, true> : scale_mask_added_softmax_kept<heddle::BlockTeam<512>, 2, false>);
   // Longer than registers hold: every pass reads the row again.
-  return run(heddle::BlockTeam<512>{}, "scale_mask_added_softmax__f32_block_reread", scale_mask_added_softmax_reread<heddle::BlockTeam<512>>);
+  return run(heddle::BlockTeam<512>{}, "scale_mask_added_softmax__f32_block_reread", whole ? scale_mask_added_softmax_reread<heddle::BlockTeam<512>, true> : scale_mask_added_softmax_reread<heddle::BlockTeam<512>, false>);
 }

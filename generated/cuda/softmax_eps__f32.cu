@@ -9,6 +9,7 @@
 // softmax_eps__f32_block_wide: a block of 512 threads a row; 4 x 4 values a lane in registers
 // softmax_eps__f32_block_reread: a block of 512 threads a row; values computed again in every pass
 #include "kernel.cuh"
+#include "apart.cuh"
 
 namespace {
 
@@ -16,7 +17,7 @@ using T = float;
 constexpr int VEC = 4;
 
 // Row values stay in registers: CHUNKS chunks of VEC elements a lane.
-template <class Team, int CHUNKS>
+template <class Team, int CHUNKS, bool WHOLE>
 __global__ void __launch_bounds__(Team::threads, 1) softmax_eps_kept(
     const int64_t rows,
     const int n,
@@ -29,64 +30,54 @@ __global__ void __launch_bounds__(Team::threads, 1) softmax_eps_kept(
   if (position >= rows) return;
   const int m1 = static_cast<int>(position);
   const int64_t start = static_cast<int64_t>(m1) * n;
-  const bool whole = n % VEC == 0 &&
-      heddle::is_aligned<VEC>(x, 0) &&
-      heddle::is_aligned<VEC>(y, 0);
-  const auto compute = [&](auto choice) {
-    constexpr bool WHOLE = decltype(choice)::value;
-    heddle::Chunk<T, VEC> v[CHUNKS];
-    heddle::load_row<VEC, WHOLE>(team, x, n, v, [&](int c) -> int64_t { return start + c; });
-    heddle::Accumulator<heddle::Max<float>> top_lanes;
+  constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
+  heddle::Chunk<T, VEC> v[CHUNKS];
+  heddle::load_row_apart<VEC, STEP, WHOLE>(team, x, n, v, [&](int c) -> int64_t { return start + c; });
+  heddle::Accumulator<heddle::Max<float>> top_lanes;
+  HEDDLE_UNROLL
+  for (int chunk = 0; chunk < CHUNKS; ++chunk) {
+    const int c0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
+    const int valid = heddle::left_apart<STEP>(n - c0);
+    if (valid <= 0) break;
     HEDDLE_UNROLL
-    for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-      const int c0 = (chunk * Team::lanes + team.lane()) * VEC;
-      const int valid = n - c0;
-      if (valid <= 0) break;
-      HEDDLE_UNROLL
-      for (int i = 0; i < VEC; ++i) {
-        if (WHOLE || i < valid) top_lanes.add(v[chunk][i], c0 + i);
-      }
-      top_lanes.end_chunk();
+    for (int i = 0; i < VEC; ++i) {
+      if (WHOLE || i < valid) top_lanes.add(v[chunk][i], c0 + i * STEP);
     }
-    const float top = team.reduce(top_lanes);
-    float e[CHUNKS][VEC];
-    heddle::Accumulator<heddle::Sum<float>> sum0_lanes;
+    top_lanes.end_chunk();
+  }
+  const float top = team.reduce(top_lanes);
+  float e[CHUNKS][VEC];
+  heddle::Accumulator<heddle::Sum<float>> sum0_lanes;
+  HEDDLE_UNROLL
+  for (int chunk = 0; chunk < CHUNKS; ++chunk) {
+    const int c0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
+    const int valid = heddle::left_apart<STEP>(n - c0);
+    if (valid <= 0) break;
     HEDDLE_UNROLL
-    for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-      const int c0 = (chunk * Team::lanes + team.lane()) * VEC;
-      const int valid = n - c0;
-      if (valid <= 0) break;
-      HEDDLE_UNROLL
-      for (int i = 0; i < VEC; ++i) {
-        e[chunk][i] = expf(v[chunk][i] - top);
-        if (WHOLE || i < valid) sum0_lanes.add(e[chunk][i], c0 + i);
-      }
-      sum0_lanes.end_chunk();
+    for (int i = 0; i < VEC; ++i) {
+      e[chunk][i] = expf(v[chunk][i] - top);
+      if (WHOLE || i < valid) sum0_lanes.add(e[chunk][i], c0 + i * STEP);
     }
-    const float sum0 = team.reduce(sum0_lanes);
-    const float total = sum0 + eps;
+    sum0_lanes.end_chunk();
+  }
+  const float sum0 = team.reduce(sum0_lanes);
+  const float total = sum0 + eps;
+  HEDDLE_UNROLL
+  for (int chunk = 0; chunk < CHUNKS; ++chunk) {
+    const int c0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
+    const int valid = heddle::left_apart<STEP>(n - c0);
+    if (valid <= 0) break;
+    float y_c[VEC];
     HEDDLE_UNROLL
-    for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-      const int c0 = (chunk * Team::lanes + team.lane()) * VEC;
-      const int valid = n - c0;
-      if (valid <= 0) break;
-      float y_c[VEC];
-      HEDDLE_UNROLL
-      for (int i = 0; i < VEC; ++i) {
-        y_c[i] = e[chunk][i] / total;
-      }
-      heddle::store_chunk<VEC, WHOLE>(y, start + c0, valid, y_c);
+    for (int i = 0; i < VEC; ++i) {
+      y_c[i] = e[chunk][i] / total;
     }
-  };
-  if (whole) {
-    compute(heddle::Constant<true>{});
-  } else {
-    compute(heddle::Constant<false>{});
+    heddle::store_apart<VEC, STEP, WHOLE>(y, start + c0, valid, y_c);
   }
 }
 
 // Any row length: every pass reads and computes the row values it needs again.
-template <class Team>
+template <class Team, bool WHOLE>
 __global__ void __launch_bounds__(Team::threads, 2) softmax_eps_reread(
     const int64_t rows,
     const int n,
@@ -99,57 +90,47 @@ __global__ void __launch_bounds__(Team::threads, 2) softmax_eps_reread(
   if (position >= rows) return;
   const int m1 = static_cast<int>(position);
   const int64_t start = static_cast<int64_t>(m1) * n;
-  const bool whole = n % VEC == 0 &&
-      heddle::is_aligned<VEC>(x, 0) &&
-      heddle::is_aligned<VEC>(y, 0);
-  const auto compute = [&](auto choice) {
-    constexpr bool WHOLE = decltype(choice)::value;
-    heddle::Accumulator<heddle::Max<float>> top_lanes;
-    HEDDLE_UNROLL_FEW
-    for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(n); chunk += Team::lanes) {
-      const int c0 = chunk * VEC;
-      const int valid = n - c0;
-      const auto v = heddle::load_chunk<VEC, WHOLE>(x, start + c0, valid);
-      HEDDLE_UNROLL
-      for (int i = 0; i < VEC; ++i) {
-        if (WHOLE || i < valid) top_lanes.add(v[i], c0 + i);
-      }
-      top_lanes.end_chunk();
+  constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
+  heddle::Accumulator<heddle::Max<float>> top_lanes;
+  HEDDLE_UNROLL_FEW
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n); chunk += Team::lanes) {
+    const int c0 = heddle::first_apart<VEC, STEP>(chunk);
+    const int valid = heddle::left_apart<STEP>(n - c0);
+    const auto v = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c0, valid);
+    HEDDLE_UNROLL
+    for (int i = 0; i < VEC; ++i) {
+      if (WHOLE || i < valid) top_lanes.add(v[i], c0 + i * STEP);
     }
-    const float top = team.reduce(top_lanes);
-    heddle::Accumulator<heddle::Sum<float>> sum0_lanes;
-    HEDDLE_UNROLL_FEW
-    for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(n); chunk += Team::lanes) {
-      const int c0 = chunk * VEC;
-      const int valid = n - c0;
-      const auto v = heddle::load_chunk<VEC, WHOLE>(x, start + c0, valid);
-      HEDDLE_UNROLL
-      for (int i = 0; i < VEC; ++i) {
-        const float e = expf(v[i] - top);
-        if (WHOLE || i < valid) sum0_lanes.add(e, c0 + i);
-      }
-      sum0_lanes.end_chunk();
+    top_lanes.end_chunk();
+  }
+  const float top = team.reduce(top_lanes);
+  heddle::Accumulator<heddle::Sum<float>> sum0_lanes;
+  HEDDLE_UNROLL_FEW
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n); chunk += Team::lanes) {
+    const int c0 = heddle::first_apart<VEC, STEP>(chunk);
+    const int valid = heddle::left_apart<STEP>(n - c0);
+    const auto v = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c0, valid);
+    HEDDLE_UNROLL
+    for (int i = 0; i < VEC; ++i) {
+      const float e = expf(v[i] - top);
+      if (WHOLE || i < valid) sum0_lanes.add(e, c0 + i * STEP);
     }
-    const float sum0 = team.reduce(sum0_lanes);
-    const float total = sum0 + eps;
-    HEDDLE_UNROLL_FEW
-    for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(n); chunk += Team::lanes) {
-      const int c0 = chunk * VEC;
-      const int valid = n - c0;
-      const auto v = heddle::load_chunk<VEC, WHOLE>(x, start + c0, valid);
-      float y_c[VEC];
-      HEDDLE_UNROLL
-      for (int i = 0; i < VEC; ++i) {
-        const float e = expf(v[i] - top);
-        y_c[i] = e / total;
-      }
-      heddle::store_chunk<VEC, WHOLE>(y, start + c0, valid, y_c);
+    sum0_lanes.end_chunk();
+  }
+  const float sum0 = team.reduce(sum0_lanes);
+  const float total = sum0 + eps;
+  HEDDLE_UNROLL_FEW
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n); chunk += Team::lanes) {
+    const int c0 = heddle::first_apart<VEC, STEP>(chunk);
+    const int valid = heddle::left_apart<STEP>(n - c0);
+    const auto v = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c0, valid);
+    float y_c[VEC];
+    HEDDLE_UNROLL
+    for (int i = 0; i < VEC; ++i) {
+      const float e = expf(v[i] - top);
+      y_c[i] = e / total;
     }
-  };
-  if (whole) {
-    compute(heddle::Constant<true>{});
-  } else {
-    compute(heddle::Constant<false>{});
+    heddle::store_apart<VEC, STEP, WHOLE>(y, start + c0, valid, y_c);
   }
 }
 
@@ -168,20 +149,21 @@ extern "C" int32_t heddle_launch_softmax_eps__f32(const heddle_launch* launch, h
     return heddle::launch_rows(team, launch, error, name, rows, kernel, rows, static_cast<int>(n), eps, x, y);
   };
   const int64_t length = heddle::longest(int64_t{n});
+  const bool whole = n % VEC == 0 && heddle::begins_aligned<VEC>(x) && heddle::begins_aligned<VEC>(y);
   // A row this short is one or two loads: no lane waits for another.
-  if (length <= 16) return run(heddle::ThreadTeam<128>{}, "softmax_eps__f32_thread", softmax_eps_kept<heddle::ThreadTeam<128>, 4>);
+  if (length <= 16) return run(heddle::ThreadTeam<128>{}, "softmax_eps__f32_thread", whole ? softmax_eps_kept<heddle::ThreadTeam<128>, 4, true> : softmax_eps_kept<heddle::ThreadTeam<128>, 4, false>);
   // A row this short leaves lanes of a whole warp idle: a warp takes several.
-  if (length <= 128) return run(heddle::WarpTeam<8, 16>{}, "softmax_eps__f32_lanes", softmax_eps_kept<heddle::WarpTeam<8, 16>, 4>);
+  if (length <= 128) return run(heddle::WarpTeam<8, 16>{}, "softmax_eps__f32_lanes", whole ? softmax_eps_kept<heddle::WarpTeam<8, 16>, 4, true> : softmax_eps_kept<heddle::WarpTeam<8, 16>, 4, false>);
   // Few registers a lane, so many rows run at once, and no barrier.
-  if (length <= 256) return run(heddle::WarpTeam<32, 4>{}, "softmax_eps__f32_warp", softmax_eps_kept<heddle::WarpTeam<32, 4>, 2>);
+  if (length <= 256) return run(heddle::WarpTeam<32, 4>{}, "softmax_eps__f32_warp", whole ? softmax_eps_kept<heddle::WarpTeam<32, 4>, 2, true> : softmax_eps_kept<heddle::WarpTeam<32, 4>, 2, false>);
   // Too few rows to fill the device with warps: one chunk a lane keeps the row short in time.
-  if (length <= 1024 && rows <= 528) return run(heddle::BlockTeam<256>{}, "softmax_eps__f32_block", softmax_eps_kept<heddle::BlockTeam<256>, 1>);
+  if (length <= 1024 && rows <= 528) return run(heddle::BlockTeam<256>{}, "softmax_eps__f32_block", whole ? softmax_eps_kept<heddle::BlockTeam<256>, 1, true> : softmax_eps_kept<heddle::BlockTeam<256>, 1, false>);
   // The row fits the registers of one warp, and no barrier.
-  if (length <= 1024) return run(heddle::WarpTeam<32, 4>{}, "softmax_eps__f32_warp_wide", softmax_eps_kept<heddle::WarpTeam<32, 4>, 8>);
+  if (length <= 1024) return run(heddle::WarpTeam<32, 4>{}, "softmax_eps__f32_warp_wide", whole ? softmax_eps_kept<heddle::WarpTeam<32, 4>, 8, true> : softmax_eps_kept<heddle::WarpTeam<32, 4>, 8, false>);
   // One chunk a lane: its loads are in flight together, and vectors such as gamma are prefetched.
-  if (length <= 2048) return run(heddle::BlockTeam<512>{}, "softmax_eps__f32_block_tall", softmax_eps_kept<heddle::BlockTeam<512>, 1>);
+  if (length <= 2048) return run(heddle::BlockTeam<512>{}, "softmax_eps__f32_block_tall", whole ? softmax_eps_kept<heddle::BlockTeam<512>, 1, true> : softmax_eps_kept<heddle::BlockTeam<512>, 1, false>);
   // The row fits the registers of one block.
-  if (length <= 8192) return run(heddle::BlockTeam<512>{}, "softmax_eps__f32_block_wide", softmax_eps_kept<heddle::BlockTeam<512>, 4>);
+  if (length <= 8192) return run(heddle::BlockTeam<512>{}, "softmax_eps__f32_block_wide", whole ? softmax_eps_kept<heddle::BlockTeam<512>, 4, true> : softmax_eps_kept<heddle::BlockTeam<512>, 4, false>);
   // Longer than registers hold: every pass reads the row again.
-  return run(heddle::BlockTeam<512>{}, "softmax_eps__f32_block_reread", softmax_eps_reread<heddle::BlockTeam<512>>);
+  return run(heddle::BlockTeam<512>{}, "softmax_eps__f32_block_reread", whole ? softmax_eps_reread<heddle::BlockTeam<512>, true> : softmax_eps_reread<heddle::BlockTeam<512>, false>);
 }

@@ -9,6 +9,7 @@
 // take_append_step_int8__f16_block_wide: a block of 512 threads a row; 2 x 8 values a lane in registers
 // take_append_step_int8__f16_block_reread: a block of 512 threads a row; values computed again in every pass
 #include "kernel.cuh"
+#include "apart.cuh"
 #include "update.cuh"
 
 namespace {
@@ -17,7 +18,7 @@ using T = __half;
 constexpr int VEC = 8;
 
 // Row values stay in registers: CHUNKS chunks of VEC elements a lane.
-template <class Team, int CHUNKS>
+template <class Team, int CHUNKS, bool WHOLE>
 __global__ void __launch_bounds__(Team::threads, 1) take_append_step_int8_kept(
     const int64_t rows,
     const int j,
@@ -43,65 +44,53 @@ __global__ void __launch_bounds__(Team::threads, 1) take_append_step_int8_kept(
   const int64_t start = ((static_cast<int64_t>(i_r) * g) + i_g) * d;
   const int64_t start_2 = ((static_cast<int64_t>(i_r) * j) + (static_cast<int64_t>(first) + i_g)) * d;
   const int64_t start_3 = ((((static_cast<int64_t>(i_r) * g) + i_g) * u) + place) * d;
-  const bool whole = d % VEC == 0 &&
-      heddle::is_aligned<VEC>(x2, 0) &&
-      heddle::is_aligned<VEC>(x, 0) &&
-      heddle::is_aligned<VEC>(y, 0) &&
-      heddle::is_aligned<VEC>(y2, 0);
-  const auto compute = [&](auto choice) {
-    constexpr bool WHOLE = decltype(choice)::value;
-    heddle::Chunk<T, VEC> v[CHUNKS];
-    heddle::load_row<VEC, WHOLE>(team, x2, d, v, [&](int c2) -> int64_t { return start + c2; });
-    heddle::Chunk<T, VEC> v2[CHUNKS];
-    heddle::load_row<VEC, WHOLE>(team, x, d, v2, [&](int c2) -> int64_t { return start_2 + c2; });
-    heddle::Accumulator<heddle::Max<float>> amax_lanes;
-    heddle::Accumulator<heddle::Max<float>> amax2_lanes;
+  constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
+  heddle::Chunk<T, VEC> v[CHUNKS];
+  heddle::load_row_apart<VEC, STEP, WHOLE>(team, x2, d, v, [&](int c2) -> int64_t { return start + c2; });
+  heddle::Chunk<T, VEC> v2[CHUNKS];
+  heddle::load_row_apart<VEC, STEP, WHOLE>(team, x, d, v2, [&](int c2) -> int64_t { return start_2 + c2; });
+  heddle::Accumulator<heddle::Max<float>> amax_lanes;
+  heddle::Accumulator<heddle::Max<float>> amax2_lanes;
+  HEDDLE_UNROLL
+  for (int chunk = 0; chunk < CHUNKS; ++chunk) {
+    const int c2_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
+    const int valid = heddle::left_apart<STEP>(d - c2_0);
+    if (valid <= 0) break;
     HEDDLE_UNROLL
-    for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-      const int c2_0 = (chunk * Team::lanes + team.lane()) * VEC;
-      const int valid = d - c2_0;
-      if (valid <= 0) break;
-      HEDDLE_UNROLL
-      for (int i = 0; i < VEC; ++i) {
-        if (WHOLE || i < valid) {
-          amax_lanes.add(fabsf(v[chunk][i]), c2_0 + i);
-          amax2_lanes.add(fabsf(v2[chunk][i]), c2_0 + i);
-        }
+    for (int i = 0; i < VEC; ++i) {
+      if (WHOLE || i < valid) {
+        amax_lanes.add(fabsf(v[chunk][i]), c2_0 + i * STEP);
+        amax2_lanes.add(fabsf(v2[chunk][i]), c2_0 + i * STEP);
       }
-      amax_lanes.end_chunk();
-      amax2_lanes.end_chunk();
     }
-    const float amax = team.reduce(amax_lanes);
-    const float amax2 = team.reduce(amax2_lanes);
-    const float inverse = (amax > 1e-30f) ? (127.0f / amax) : 0.0f;
-    if (team.lane() == 0 && inside) heddle::write(stepsAfter, (((static_cast<int64_t>(i_r) * g) + i_g) * u) + place, amax / 127.0f);
-    const float inverse2 = (amax2 > 1e-30f) ? (127.0f / amax2) : 0.0f;
-    if (team.lane() == 0 && inside) heddle::write(stepsAfter2, (((static_cast<int64_t>(i_r) * g) + i_g) * u) + place, amax2 / 127.0f);
+    amax_lanes.end_chunk();
+    amax2_lanes.end_chunk();
+  }
+  const float amax = team.reduce(amax_lanes);
+  const float amax2 = team.reduce(amax2_lanes);
+  const float inverse = (amax > 1e-30f) ? (127.0f / amax) : 0.0f;
+  if (team.lane() == 0 && inside) heddle::write(stepsAfter, (((static_cast<int64_t>(i_r) * g) + i_g) * u) + place, amax / 127.0f);
+  const float inverse2 = (amax2 > 1e-30f) ? (127.0f / amax2) : 0.0f;
+  if (team.lane() == 0 && inside) heddle::write(stepsAfter2, (((static_cast<int64_t>(i_r) * g) + i_g) * u) + place, amax2 / 127.0f);
+  HEDDLE_UNROLL
+  for (int chunk = 0; chunk < CHUNKS; ++chunk) {
+    const int c2_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
+    const int valid = heddle::left_apart<STEP>(d - c2_0);
+    if (valid <= 0) break;
+    float y_c2[VEC];
+    float y2_c2[VEC];
     HEDDLE_UNROLL
-    for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-      const int c2_0 = (chunk * Team::lanes + team.lane()) * VEC;
-      const int valid = d - c2_0;
-      if (valid <= 0) break;
-      float y_c2[VEC];
-      float y2_c2[VEC];
-      HEDDLE_UNROLL
-      for (int i = 0; i < VEC; ++i) {
-        y_c2[i] = v[chunk][i] * inverse;
-        y2_c2[i] = v2[chunk][i] * inverse2;
-      }
-      if (inside) heddle::store_chunk<VEC, WHOLE>(y, start_3 + c2_0, valid, y_c2);
-      if (inside) heddle::store_chunk<VEC, WHOLE>(y2, start_3 + c2_0, valid, y2_c2);
+    for (int i = 0; i < VEC; ++i) {
+      y_c2[i] = v[chunk][i] * inverse;
+      y2_c2[i] = v2[chunk][i] * inverse2;
     }
-  };
-  if (whole) {
-    compute(heddle::Constant<true>{});
-  } else {
-    compute(heddle::Constant<false>{});
+    if (inside) heddle::store_apart<VEC, STEP, WHOLE>(y, start_3 + c2_0, valid, y_c2);
+    if (inside) heddle::store_apart<VEC, STEP, WHOLE>(y2, start_3 + c2_0, valid, y2_c2);
   }
 }
 
 // Any row length: every pass reads and computes the row values it needs again.
-template <class Team>
+template <class Team, bool WHOLE>
 __global__ void __launch_bounds__(Team::threads, 2) take_append_step_int8_reread(
     const int64_t rows,
     const int j,
@@ -127,56 +116,44 @@ __global__ void __launch_bounds__(Team::threads, 2) take_append_step_int8_reread
   const int64_t start = ((static_cast<int64_t>(i_r) * g) + i_g) * d;
   const int64_t start_2 = ((static_cast<int64_t>(i_r) * j) + (static_cast<int64_t>(first) + i_g)) * d;
   const int64_t start_3 = ((((static_cast<int64_t>(i_r) * g) + i_g) * u) + place) * d;
-  const bool whole = d % VEC == 0 &&
-      heddle::is_aligned<VEC>(x2, 0) &&
-      heddle::is_aligned<VEC>(x, 0) &&
-      heddle::is_aligned<VEC>(y, 0) &&
-      heddle::is_aligned<VEC>(y2, 0);
-  const auto compute = [&](auto choice) {
-    constexpr bool WHOLE = decltype(choice)::value;
-    heddle::Accumulator<heddle::Max<float>> amax_lanes;
-    heddle::Accumulator<heddle::Max<float>> amax2_lanes;
-    for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(d); chunk += Team::lanes) {
-      const int c2_0 = chunk * VEC;
-      const int valid = d - c2_0;
-      const auto v = heddle::load_chunk<VEC, WHOLE>(x2, start + c2_0, valid);
-      const auto v2 = heddle::load_chunk<VEC, WHOLE>(x, start_2 + c2_0, valid);
-      HEDDLE_UNROLL
-      for (int i = 0; i < VEC; ++i) {
-        if (WHOLE || i < valid) {
-          amax_lanes.add(fabsf(v[i]), c2_0 + i);
-          amax2_lanes.add(fabsf(v2[i]), c2_0 + i);
-        }
+  constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
+  heddle::Accumulator<heddle::Max<float>> amax_lanes;
+  heddle::Accumulator<heddle::Max<float>> amax2_lanes;
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(d); chunk += Team::lanes) {
+    const int c2_0 = heddle::first_apart<VEC, STEP>(chunk);
+    const int valid = heddle::left_apart<STEP>(d - c2_0);
+    const auto v = heddle::load_apart<VEC, STEP, WHOLE>(x2, start + c2_0, valid);
+    const auto v2 = heddle::load_apart<VEC, STEP, WHOLE>(x, start_2 + c2_0, valid);
+    HEDDLE_UNROLL
+    for (int i = 0; i < VEC; ++i) {
+      if (WHOLE || i < valid) {
+        amax_lanes.add(fabsf(v[i]), c2_0 + i * STEP);
+        amax2_lanes.add(fabsf(v2[i]), c2_0 + i * STEP);
       }
-      amax_lanes.end_chunk();
-      amax2_lanes.end_chunk();
     }
-    const float amax = team.reduce(amax_lanes);
-    const float amax2 = team.reduce(amax2_lanes);
-    const float inverse = (amax > 1e-30f) ? (127.0f / amax) : 0.0f;
-    if (team.lane() == 0 && inside) heddle::write(stepsAfter, (((static_cast<int64_t>(i_r) * g) + i_g) * u) + place, amax / 127.0f);
-    const float inverse2 = (amax2 > 1e-30f) ? (127.0f / amax2) : 0.0f;
-    if (team.lane() == 0 && inside) heddle::write(stepsAfter2, (((static_cast<int64_t>(i_r) * g) + i_g) * u) + place, amax2 / 127.0f);
-    for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(d); chunk += Team::lanes) {
-      const int c2_0 = chunk * VEC;
-      const int valid = d - c2_0;
-      const auto v = heddle::load_chunk<VEC, WHOLE>(x2, start + c2_0, valid);
-      const auto v2 = heddle::load_chunk<VEC, WHOLE>(x, start_2 + c2_0, valid);
-      float y_c2[VEC];
-      float y2_c2[VEC];
-      HEDDLE_UNROLL
-      for (int i = 0; i < VEC; ++i) {
-        y_c2[i] = v[i] * inverse;
-        y2_c2[i] = v2[i] * inverse2;
-      }
-      if (inside) heddle::store_chunk<VEC, WHOLE>(y, start_3 + c2_0, valid, y_c2);
-      if (inside) heddle::store_chunk<VEC, WHOLE>(y2, start_3 + c2_0, valid, y2_c2);
+    amax_lanes.end_chunk();
+    amax2_lanes.end_chunk();
+  }
+  const float amax = team.reduce(amax_lanes);
+  const float amax2 = team.reduce(amax2_lanes);
+  const float inverse = (amax > 1e-30f) ? (127.0f / amax) : 0.0f;
+  if (team.lane() == 0 && inside) heddle::write(stepsAfter, (((static_cast<int64_t>(i_r) * g) + i_g) * u) + place, amax / 127.0f);
+  const float inverse2 = (amax2 > 1e-30f) ? (127.0f / amax2) : 0.0f;
+  if (team.lane() == 0 && inside) heddle::write(stepsAfter2, (((static_cast<int64_t>(i_r) * g) + i_g) * u) + place, amax2 / 127.0f);
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(d); chunk += Team::lanes) {
+    const int c2_0 = heddle::first_apart<VEC, STEP>(chunk);
+    const int valid = heddle::left_apart<STEP>(d - c2_0);
+    const auto v = heddle::load_apart<VEC, STEP, WHOLE>(x2, start + c2_0, valid);
+    const auto v2 = heddle::load_apart<VEC, STEP, WHOLE>(x, start_2 + c2_0, valid);
+    float y_c2[VEC];
+    float y2_c2[VEC];
+    HEDDLE_UNROLL
+    for (int i = 0; i < VEC; ++i) {
+      y_c2[i] = v[i] * inverse;
+      y2_c2[i] = v2[i] * inverse2;
     }
-  };
-  if (whole) {
-    compute(heddle::Constant<true>{});
-  } else {
-    compute(heddle::Constant<false>{});
+    if (inside) heddle::store_apart<VEC, STEP, WHOLE>(y, start_3 + c2_0, valid, y_c2);
+    if (inside) heddle::store_apart<VEC, STEP, WHOLE>(y2, start_3 + c2_0, valid, y2_c2);
   }
 }
 
@@ -208,20 +185,21 @@ extern "C" int32_t heddle_launch_take_append_step_int8__f16(const heddle_launch*
     return heddle::launch_rows(team, launch, error, name, rows, kernel, rows, static_cast<int>(j), static_cast<int>(d), static_cast<int>(g), static_cast<int>(u), first, x, x2, step, y, stepsAfter, y2, stepsAfter2);
   };
   const int64_t length = heddle::longest(int64_t{d});
+  const bool whole = d % VEC == 0 && heddle::begins_aligned<VEC>(x2) && heddle::begins_aligned<VEC>(x) && heddle::begins_aligned<VEC>(y) && heddle::begins_aligned<VEC>(y2);
   // A row this short is one or two loads: no lane waits for another.
-  if (length <= 16) return run(heddle::ThreadTeam<128>{}, "take_append_step_int8__f16_thread", take_append_step_int8_kept<heddle::ThreadTeam<128>, 2>);
+  if (length <= 16) return run(heddle::ThreadTeam<128>{}, "take_append_step_int8__f16_thread", whole ? take_append_step_int8_kept<heddle::ThreadTeam<128>, 2, true> : take_append_step_int8_kept<heddle::ThreadTeam<128>, 2, false>);
   // A row this short leaves lanes of a whole warp idle: a warp takes several.
-  if (length <= 128) return run(heddle::WarpTeam<8, 16>{}, "take_append_step_int8__f16_lanes", take_append_step_int8_kept<heddle::WarpTeam<8, 16>, 2>);
+  if (length <= 128) return run(heddle::WarpTeam<8, 16>{}, "take_append_step_int8__f16_lanes", whole ? take_append_step_int8_kept<heddle::WarpTeam<8, 16>, 2, true> : take_append_step_int8_kept<heddle::WarpTeam<8, 16>, 2, false>);
   // Few registers a lane, so many rows run at once, and no barrier.
-  if (length <= 256) return run(heddle::WarpTeam<32, 4>{}, "take_append_step_int8__f16_warp", take_append_step_int8_kept<heddle::WarpTeam<32, 4>, 1>);
+  if (length <= 256) return run(heddle::WarpTeam<32, 4>{}, "take_append_step_int8__f16_warp", whole ? take_append_step_int8_kept<heddle::WarpTeam<32, 4>, 1, true> : take_append_step_int8_kept<heddle::WarpTeam<32, 4>, 1, false>);
   // Too few rows to fill the device with warps: one chunk a lane keeps the row short in time.
-  if (length <= 1024 && rows <= 528) return run(heddle::BlockTeam<128>{}, "take_append_step_int8__f16_block", take_append_step_int8_kept<heddle::BlockTeam<128>, 1>);
+  if (length <= 1024 && rows <= 528) return run(heddle::BlockTeam<128>{}, "take_append_step_int8__f16_block", whole ? take_append_step_int8_kept<heddle::BlockTeam<128>, 1, true> : take_append_step_int8_kept<heddle::BlockTeam<128>, 1, false>);
   // The row fits the registers of one warp, and no barrier.
-  if (length <= 1024) return run(heddle::WarpTeam<32, 4>{}, "take_append_step_int8__f16_warp_wide", take_append_step_int8_kept<heddle::WarpTeam<32, 4>, 4>);
+  if (length <= 1024) return run(heddle::WarpTeam<32, 4>{}, "take_append_step_int8__f16_warp_wide", whole ? take_append_step_int8_kept<heddle::WarpTeam<32, 4>, 4, true> : take_append_step_int8_kept<heddle::WarpTeam<32, 4>, 4, false>);
   // One chunk a lane: its loads are in flight together, and vectors such as gamma are prefetched.
-  if (length <= 4096) return run(heddle::BlockTeam<512>{}, "take_append_step_int8__f16_block_tall", take_append_step_int8_kept<heddle::BlockTeam<512>, 1>);
+  if (length <= 4096) return run(heddle::BlockTeam<512>{}, "take_append_step_int8__f16_block_tall", whole ? take_append_step_int8_kept<heddle::BlockTeam<512>, 1, true> : take_append_step_int8_kept<heddle::BlockTeam<512>, 1, false>);
   // The row fits the registers of one block.
-  if (length <= 8192) return run(heddle::BlockTeam<512>{}, "take_append_step_int8__f16_block_wide", take_append_step_int8_kept<heddle::BlockTeam<512>, 2>);
+  if (length <= 8192) return run(heddle::BlockTeam<512>{}, "take_append_step_int8__f16_block_wide", whole ? take_append_step_int8_kept<heddle::BlockTeam<512>, 2, true> : take_append_step_int8_kept<heddle::BlockTeam<512>, 2, false>);
   // Longer than registers hold: every pass reads the row again.
-  return run(heddle::BlockTeam<512>{}, "take_append_step_int8__f16_block_reread", take_append_step_int8_reread<heddle::BlockTeam<512>>);
+  return run(heddle::BlockTeam<512>{}, "take_append_step_int8__f16_block_reread", whole ? take_append_step_int8_reread<heddle::BlockTeam<512>, true> : take_append_step_int8_reread<heddle::BlockTeam<512>, false>);
 }

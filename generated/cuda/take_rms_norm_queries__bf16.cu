@@ -9,6 +9,7 @@
 // take_rms_norm_queries__bf16_block_wide: a block of 512 threads a row; 2 x 8 values a lane in registers
 // take_rms_norm_queries__bf16_block_reread: a block of 512 threads a row; values computed again in every pass
 #include "kernel.cuh"
+#include "apart.cuh"
 #include "request.cuh"
 
 namespace {
@@ -17,7 +18,7 @@ using T = __nv_bfloat16;
 constexpr int VEC = 8;
 
 // Row values stay in registers: CHUNKS chunks of VEC elements a lane.
-template <class Team, int CHUNKS>
+template <class Team, int CHUNKS, bool WHOLE>
 __global__ void __launch_bounds__(Team::threads, 1) take_rms_norm_queries_kept(
     const int64_t rows,
     const int j,
@@ -37,53 +38,42 @@ __global__ void __launch_bounds__(Team::threads, 1) take_rms_norm_queries_kept(
   const int i_m = static_cast<int>(position);
   const int64_t start = ((static_cast<int64_t>(i_m) * j) + i_i) * n;
   const int64_t start_2 = ((static_cast<int64_t>(i_m) * i_extent) + i_i) * n;
-  const bool whole = n % VEC == 0 &&
-      heddle::is_aligned<VEC>(x, 0) &&
-      heddle::is_aligned<VEC>(gamma, 0) &&
-      heddle::is_aligned<VEC>(y, 0);
-  const auto compute = [&](auto choice) {
-    constexpr bool WHOLE = decltype(choice)::value;
-    heddle::Chunk<T, VEC> soon_gamma_c2[1];
-    if constexpr (CHUNKS == 1) heddle::load_row<VEC, WHOLE>(team, gamma, n, soon_gamma_c2, [&](int c2) -> int64_t { return c2; });
-    heddle::Chunk<T, VEC> v[CHUNKS];
-    heddle::load_row<VEC, WHOLE>(team, x, n, v, [&](int c2) -> int64_t { return start + c2; });
-    heddle::Accumulator<heddle::Sum<float>> sum0_lanes;
+  constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
+  heddle::Chunk<T, VEC> soon_gamma_c2[1];
+  if constexpr (CHUNKS == 1) heddle::load_row_apart<VEC, STEP, WHOLE>(team, gamma, n, soon_gamma_c2, [&](int c2) -> int64_t { return c2; });
+  heddle::Chunk<T, VEC> v[CHUNKS];
+  heddle::load_row_apart<VEC, STEP, WHOLE>(team, x, n, v, [&](int c2) -> int64_t { return start + c2; });
+  heddle::Accumulator<heddle::Sum<float>> sum0_lanes;
+  HEDDLE_UNROLL
+  for (int chunk = 0; chunk < CHUNKS; ++chunk) {
+    const int c2_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
+    const int valid = heddle::left_apart<STEP>(n - c2_0);
+    if (valid <= 0) break;
     HEDDLE_UNROLL
-    for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-      const int c2_0 = (chunk * Team::lanes + team.lane()) * VEC;
-      const int valid = n - c2_0;
-      if (valid <= 0) break;
-      HEDDLE_UNROLL
-      for (int i = 0; i < VEC; ++i) {
-        if (WHOLE || i < valid) sum0_lanes.add(heddle::square(v[chunk][i]), c2_0 + i);
-      }
-      sum0_lanes.end_chunk();
+    for (int i = 0; i < VEC; ++i) {
+      if (WHOLE || i < valid) sum0_lanes.add(heddle::square(v[chunk][i]), c2_0 + i * STEP);
     }
-    const float sum0 = team.reduce(sum0_lanes);
-    const float inverse = rsqrtf((sum0 / static_cast<float>(n)) + eps);
+    sum0_lanes.end_chunk();
+  }
+  const float sum0 = team.reduce(sum0_lanes);
+  const float inverse = rsqrtf((sum0 / static_cast<float>(n)) + eps);
+  HEDDLE_UNROLL
+  for (int chunk = 0; chunk < CHUNKS; ++chunk) {
+    const int c2_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
+    const int valid = heddle::left_apart<STEP>(n - c2_0);
+    if (valid <= 0) break;
+    const auto gamma_c2 = CHUNKS == 1 ? soon_gamma_c2[0] : heddle::load_apart<VEC, STEP, WHOLE>(gamma, c2_0, valid);
+    float y_c2[VEC];
     HEDDLE_UNROLL
-    for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-      const int c2_0 = (chunk * Team::lanes + team.lane()) * VEC;
-      const int valid = n - c2_0;
-      if (valid <= 0) break;
-      const auto gamma_c2 = CHUNKS == 1 ? soon_gamma_c2[0] : heddle::load_chunk<VEC, WHOLE>(gamma, c2_0, valid);
-      float y_c2[VEC];
-      HEDDLE_UNROLL
-      for (int i = 0; i < VEC; ++i) {
-        y_c2[i] = (v[chunk][i] * inverse) * (gamma_c2[i] + offset);
-      }
-      heddle::store_chunk<VEC, WHOLE>(y, start_2 + c2_0, valid, y_c2);
+    for (int i = 0; i < VEC; ++i) {
+      y_c2[i] = (v[chunk][i] * inverse) * (gamma_c2[i] + offset);
     }
-  };
-  if (whole) {
-    compute(heddle::Constant<true>{});
-  } else {
-    compute(heddle::Constant<false>{});
+    heddle::store_apart<VEC, STEP, WHOLE>(y, start_2 + c2_0, valid, y_c2);
   }
 }
 
 // Any row length: every pass reads and computes the row values it needs again.
-template <class Team>
+template <class Team, bool WHOLE>
 __global__ void __launch_bounds__(Team::threads, 2) take_rms_norm_queries_reread(
     const int64_t rows,
     const int j,
@@ -103,43 +93,32 @@ __global__ void __launch_bounds__(Team::threads, 2) take_rms_norm_queries_reread
   const int i_m = static_cast<int>(position);
   const int64_t start = ((static_cast<int64_t>(i_m) * j) + i_i) * n;
   const int64_t start_2 = ((static_cast<int64_t>(i_m) * i_extent) + i_i) * n;
-  const bool whole = n % VEC == 0 &&
-      heddle::is_aligned<VEC>(x, 0) &&
-      heddle::is_aligned<VEC>(gamma, 0) &&
-      heddle::is_aligned<VEC>(y, 0);
-  const auto compute = [&](auto choice) {
-    constexpr bool WHOLE = decltype(choice)::value;
-    heddle::Accumulator<heddle::Sum<float>> sum0_lanes;
-    HEDDLE_UNROLL_FEW
-    for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(n); chunk += Team::lanes) {
-      const int c2_0 = chunk * VEC;
-      const int valid = n - c2_0;
-      const auto v = heddle::load_chunk<VEC, WHOLE>(x, start + c2_0, valid);
-      HEDDLE_UNROLL
-      for (int i = 0; i < VEC; ++i) {
-        if (WHOLE || i < valid) sum0_lanes.add(heddle::square(v[i]), c2_0 + i);
-      }
-      sum0_lanes.end_chunk();
+  constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
+  heddle::Accumulator<heddle::Sum<float>> sum0_lanes;
+  HEDDLE_UNROLL_FEW
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n); chunk += Team::lanes) {
+    const int c2_0 = heddle::first_apart<VEC, STEP>(chunk);
+    const int valid = heddle::left_apart<STEP>(n - c2_0);
+    const auto v = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c2_0, valid);
+    HEDDLE_UNROLL
+    for (int i = 0; i < VEC; ++i) {
+      if (WHOLE || i < valid) sum0_lanes.add(heddle::square(v[i]), c2_0 + i * STEP);
     }
-    const float sum0 = team.reduce(sum0_lanes);
-    const float inverse = rsqrtf((sum0 / static_cast<float>(n)) + eps);
-    for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(n); chunk += Team::lanes) {
-      const int c2_0 = chunk * VEC;
-      const int valid = n - c2_0;
-      const auto v = heddle::load_chunk<VEC, WHOLE>(x, start + c2_0, valid);
-      const auto gamma_c2 = heddle::load_chunk<VEC, WHOLE>(gamma, c2_0, valid);
-      float y_c2[VEC];
-      HEDDLE_UNROLL
-      for (int i = 0; i < VEC; ++i) {
-        y_c2[i] = (v[i] * inverse) * (gamma_c2[i] + offset);
-      }
-      heddle::store_chunk<VEC, WHOLE>(y, start_2 + c2_0, valid, y_c2);
+    sum0_lanes.end_chunk();
+  }
+  const float sum0 = team.reduce(sum0_lanes);
+  const float inverse = rsqrtf((sum0 / static_cast<float>(n)) + eps);
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n); chunk += Team::lanes) {
+    const int c2_0 = heddle::first_apart<VEC, STEP>(chunk);
+    const int valid = heddle::left_apart<STEP>(n - c2_0);
+    const auto v = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c2_0, valid);
+    const auto gamma_c2 = heddle::load_apart<VEC, STEP, WHOLE>(gamma, c2_0, valid);
+    float y_c2[VEC];
+    HEDDLE_UNROLL
+    for (int i = 0; i < VEC; ++i) {
+      y_c2[i] = (v[i] * inverse) * (gamma_c2[i] + offset);
     }
-  };
-  if (whole) {
-    compute(heddle::Constant<true>{});
-  } else {
-    compute(heddle::Constant<false>{});
+    heddle::store_apart<VEC, STEP, WHOLE>(y, start_2 + c2_0, valid, y_c2);
   }
 }
 
@@ -162,20 +141,21 @@ extern "C" int32_t heddle_launch_take_rms_norm_queries__bf16(const heddle_launch
     return heddle::launch_rows(team, launch, error, name, rows, kernel, rows, static_cast<int>(j), static_cast<int>(n), static_cast<int>(i_extent), eps, offset, x, gamma, y);
   };
   const int64_t length = heddle::longest(int64_t{n});
+  const bool whole = n % VEC == 0 && heddle::begins_aligned<VEC>(x) && heddle::begins_aligned<VEC>(gamma) && heddle::begins_aligned<VEC>(y);
   // A row this short is one or two loads: no lane waits for another.
-  if (length <= 16) return run(heddle::ThreadTeam<128>{}, "take_rms_norm_queries__bf16_thread", take_rms_norm_queries_kept<heddle::ThreadTeam<128>, 2>);
+  if (length <= 16) return run(heddle::ThreadTeam<128>{}, "take_rms_norm_queries__bf16_thread", whole ? take_rms_norm_queries_kept<heddle::ThreadTeam<128>, 2, true> : take_rms_norm_queries_kept<heddle::ThreadTeam<128>, 2, false>);
   // A row this short leaves lanes of a whole warp idle: a warp takes several.
-  if (length <= 128) return run(heddle::WarpTeam<8, 16>{}, "take_rms_norm_queries__bf16_lanes", take_rms_norm_queries_kept<heddle::WarpTeam<8, 16>, 2>);
+  if (length <= 128) return run(heddle::WarpTeam<8, 16>{}, "take_rms_norm_queries__bf16_lanes", whole ? take_rms_norm_queries_kept<heddle::WarpTeam<8, 16>, 2, true> : take_rms_norm_queries_kept<heddle::WarpTeam<8, 16>, 2, false>);
   // Few registers a lane, so many rows run at once, and no barrier.
-  if (length <= 256) return run(heddle::WarpTeam<32, 4>{}, "take_rms_norm_queries__bf16_warp", take_rms_norm_queries_kept<heddle::WarpTeam<32, 4>, 1>);
+  if (length <= 256) return run(heddle::WarpTeam<32, 4>{}, "take_rms_norm_queries__bf16_warp", whole ? take_rms_norm_queries_kept<heddle::WarpTeam<32, 4>, 1, true> : take_rms_norm_queries_kept<heddle::WarpTeam<32, 4>, 1, false>);
   // Too few rows to fill the device with warps: one chunk a lane keeps the row short in time.
-  if (length <= 1024 && rows <= 528) return run(heddle::BlockTeam<128>{}, "take_rms_norm_queries__bf16_block", take_rms_norm_queries_kept<heddle::BlockTeam<128>, 1>);
+  if (length <= 1024 && rows <= 528) return run(heddle::BlockTeam<128>{}, "take_rms_norm_queries__bf16_block", whole ? take_rms_norm_queries_kept<heddle::BlockTeam<128>, 1, true> : take_rms_norm_queries_kept<heddle::BlockTeam<128>, 1, false>);
   // The row fits the registers of one warp, and no barrier.
-  if (length <= 1024) return run(heddle::WarpTeam<32, 4>{}, "take_rms_norm_queries__bf16_warp_wide", take_rms_norm_queries_kept<heddle::WarpTeam<32, 4>, 4>);
+  if (length <= 1024) return run(heddle::WarpTeam<32, 4>{}, "take_rms_norm_queries__bf16_warp_wide", whole ? take_rms_norm_queries_kept<heddle::WarpTeam<32, 4>, 4, true> : take_rms_norm_queries_kept<heddle::WarpTeam<32, 4>, 4, false>);
   // One chunk a lane: its loads are in flight together, and vectors such as gamma are prefetched.
-  if (length <= 4096) return run(heddle::BlockTeam<512>{}, "take_rms_norm_queries__bf16_block_tall", take_rms_norm_queries_kept<heddle::BlockTeam<512>, 1>);
+  if (length <= 4096) return run(heddle::BlockTeam<512>{}, "take_rms_norm_queries__bf16_block_tall", whole ? take_rms_norm_queries_kept<heddle::BlockTeam<512>, 1, true> : take_rms_norm_queries_kept<heddle::BlockTeam<512>, 1, false>);
   // The row fits the registers of one block.
-  if (length <= 8192) return run(heddle::BlockTeam<512>{}, "take_rms_norm_queries__bf16_block_wide", take_rms_norm_queries_kept<heddle::BlockTeam<512>, 2>);
+  if (length <= 8192) return run(heddle::BlockTeam<512>{}, "take_rms_norm_queries__bf16_block_wide", whole ? take_rms_norm_queries_kept<heddle::BlockTeam<512>, 2, true> : take_rms_norm_queries_kept<heddle::BlockTeam<512>, 2, false>);
   // Longer than registers hold: every pass reads the row again.
-  return run(heddle::BlockTeam<512>{}, "take_rms_norm_queries__bf16_block_reread", take_rms_norm_queries_reread<heddle::BlockTeam<512>>);
+  return run(heddle::BlockTeam<512>{}, "take_rms_norm_queries__bf16_block_reread", whole ? take_rms_norm_queries_reread<heddle::BlockTeam<512>, true> : take_rms_norm_queries_reread<heddle::BlockTeam<512>, false>);
 }

@@ -38,7 +38,10 @@ extern "C" int32_t heddle_launch_tanh__f32(const heddle_launch* launch, heddle_e
   const int64_t n = arguments.dim(1, "n");
   const auto x = arguments.in<T>(0, "x", heddle::Count(m) * n);
   const auto y = arguments.out<T>(1, "y", heddle::Count(m) * n);
-  const int64_t work = arguments.work(heddle::Count(m) * heddle::chunks_of<VEC>(static_cast<int>(n)), 256);
+  // The chunks of one long row are aligned where those of many are not.
+  const heddle::Count all = heddle::Count(m) * n;
+  const bool is_run = n % VEC != 0 && all.value <= INT32_MAX;
+  const int64_t work = arguments.work(heddle::Count(is_run ? heddle::Count(heddle::chunks_of<VEC>(static_cast<int>(all.value))) : heddle::Count(m) * heddle::chunks_of<VEC>(static_cast<int>(n))), 256);
   if (arguments.status != HEDDLE_OK || work == 0) return arguments.status;
-  return heddle::launch_elements(launch, error, "tanh__f32", work, 256, tanh_elementwise, work, static_cast<int>(n), x, y);
+  return heddle::launch_elements(launch, error, "tanh__f32", work, 256, tanh_elementwise, work, static_cast<int>(is_run ? all.value : n), x, y);
 }

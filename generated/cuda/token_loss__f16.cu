@@ -9,6 +9,7 @@
 // token_loss__f16_block_wide: a block of 512 threads a row; 2 x 8 values a lane in registers
 // token_loss__f16_block_reread: a block of 512 threads a row; values computed again in every pass
 #include "kernel.cuh"
+#include "apart.cuh"
 
 namespace {
 
@@ -16,7 +17,7 @@ using T = __half;
 constexpr int VEC = 8;
 
 // Row values stay in registers: CHUNKS chunks of VEC elements a lane.
-template <class Team, int CHUNKS>
+template <class Team, int CHUNKS, bool WHOLE>
 __global__ void __launch_bounds__(Team::threads, 1) token_loss_kept(
     const int64_t rows,
     const int n,
@@ -29,49 +30,40 @@ __global__ void __launch_bounds__(Team::threads, 1) token_loss_kept(
   if (position >= rows) return;
   const int m1 = static_cast<int>(position);
   const int64_t start = static_cast<int64_t>(m1) * n;
-  const bool whole = n % VEC == 0 &&
-      heddle::is_aligned<VEC>(logits, 0);
-  const auto compute = [&](auto choice) {
-    constexpr bool WHOLE = decltype(choice)::value;
-    heddle::Chunk<T, VEC> v[CHUNKS];
-    heddle::load_row<VEC, WHOLE>(team, logits, n, v, [&](int c) -> int64_t { return start + c; });
-    heddle::Accumulator<heddle::Max<float>> top_lanes;
+  constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
+  heddle::Chunk<T, VEC> v[CHUNKS];
+  heddle::load_row_apart<VEC, STEP, WHOLE>(team, logits, n, v, [&](int c) -> int64_t { return start + c; });
+  heddle::Accumulator<heddle::Max<float>> top_lanes;
+  HEDDLE_UNROLL
+  for (int chunk = 0; chunk < CHUNKS; ++chunk) {
+    const int c0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
+    const int valid = heddle::left_apart<STEP>(n - c0);
+    if (valid <= 0) break;
     HEDDLE_UNROLL
-    for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-      const int c0 = (chunk * Team::lanes + team.lane()) * VEC;
-      const int valid = n - c0;
-      if (valid <= 0) break;
-      HEDDLE_UNROLL
-      for (int i = 0; i < VEC; ++i) {
-        if (WHOLE || i < valid) top_lanes.add(v[chunk][i], c0 + i);
-      }
-      top_lanes.end_chunk();
+    for (int i = 0; i < VEC; ++i) {
+      if (WHOLE || i < valid) top_lanes.add(v[chunk][i], c0 + i * STEP);
     }
-    const float top = team.reduce(top_lanes);
-    heddle::Accumulator<heddle::Sum<float>> total_lanes;
-    HEDDLE_UNROLL
-    for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-      const int c0 = (chunk * Team::lanes + team.lane()) * VEC;
-      const int valid = n - c0;
-      if (valid <= 0) break;
-      HEDDLE_UNROLL
-      for (int i = 0; i < VEC; ++i) {
-        if (WHOLE || i < valid) total_lanes.add(expf(v[chunk][i] - top), c0 + i);
-      }
-      total_lanes.end_chunk();
-    }
-    const float total = team.reduce(total_lanes);
-    if (team.lane() == 0) heddle::write(y, m1, (logf(total) + top) - heddle::read(logits, (static_cast<int64_t>(m1) * n) + heddle::read(targets, m1)));
-  };
-  if (whole) {
-    compute(heddle::Constant<true>{});
-  } else {
-    compute(heddle::Constant<false>{});
+    top_lanes.end_chunk();
   }
+  const float top = team.reduce(top_lanes);
+  heddle::Accumulator<heddle::Sum<float>> total_lanes;
+  HEDDLE_UNROLL
+  for (int chunk = 0; chunk < CHUNKS; ++chunk) {
+    const int c0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
+    const int valid = heddle::left_apart<STEP>(n - c0);
+    if (valid <= 0) break;
+    HEDDLE_UNROLL
+    for (int i = 0; i < VEC; ++i) {
+      if (WHOLE || i < valid) total_lanes.add(expf(v[chunk][i] - top), c0 + i * STEP);
+    }
+    total_lanes.end_chunk();
+  }
+  const float total = team.reduce(total_lanes);
+  if (team.lane() == 0) heddle::write(y, m1, (logf(total) + top) - heddle::read(logits, (static_cast<int64_t>(m1) * n) + heddle::read(targets, m1)));
 }
 
 // Any row length: every pass reads and computes the row values it needs again.
-template <class Team>
+template <class Team, bool WHOLE>
 __global__ void __launch_bounds__(Team::threads, 2) token_loss_reread(
     const int64_t rows,
     const int n,
@@ -84,43 +76,34 @@ __global__ void __launch_bounds__(Team::threads, 2) token_loss_reread(
   if (position >= rows) return;
   const int m1 = static_cast<int>(position);
   const int64_t start = static_cast<int64_t>(m1) * n;
-  const bool whole = n % VEC == 0 &&
-      heddle::is_aligned<VEC>(logits, 0);
-  const auto compute = [&](auto choice) {
-    constexpr bool WHOLE = decltype(choice)::value;
-    heddle::Accumulator<heddle::Max<float>> top_lanes;
-    HEDDLE_UNROLL_FEW
-    for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(n); chunk += Team::lanes) {
-      const int c0 = chunk * VEC;
-      const int valid = n - c0;
-      const auto v = heddle::load_chunk<VEC, WHOLE>(logits, start + c0, valid);
-      HEDDLE_UNROLL
-      for (int i = 0; i < VEC; ++i) {
-        if (WHOLE || i < valid) top_lanes.add(v[i], c0 + i);
-      }
-      top_lanes.end_chunk();
+  constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
+  heddle::Accumulator<heddle::Max<float>> top_lanes;
+  HEDDLE_UNROLL_FEW
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n); chunk += Team::lanes) {
+    const int c0 = heddle::first_apart<VEC, STEP>(chunk);
+    const int valid = heddle::left_apart<STEP>(n - c0);
+    const auto v = heddle::load_apart<VEC, STEP, WHOLE>(logits, start + c0, valid);
+    HEDDLE_UNROLL
+    for (int i = 0; i < VEC; ++i) {
+      if (WHOLE || i < valid) top_lanes.add(v[i], c0 + i * STEP);
     }
-    const float top = team.reduce(top_lanes);
-    heddle::Accumulator<heddle::Sum<float>> total_lanes;
-    HEDDLE_UNROLL_FEW
-    for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(n); chunk += Team::lanes) {
-      const int c0 = chunk * VEC;
-      const int valid = n - c0;
-      const auto v = heddle::load_chunk<VEC, WHOLE>(logits, start + c0, valid);
-      HEDDLE_UNROLL
-      for (int i = 0; i < VEC; ++i) {
-        if (WHOLE || i < valid) total_lanes.add(expf(v[i] - top), c0 + i);
-      }
-      total_lanes.end_chunk();
-    }
-    const float total = team.reduce(total_lanes);
-    if (team.lane() == 0) heddle::write(y, m1, (logf(total) + top) - heddle::read(logits, (static_cast<int64_t>(m1) * n) + heddle::read(targets, m1)));
-  };
-  if (whole) {
-    compute(heddle::Constant<true>{});
-  } else {
-    compute(heddle::Constant<false>{});
+    top_lanes.end_chunk();
   }
+  const float top = team.reduce(top_lanes);
+  heddle::Accumulator<heddle::Sum<float>> total_lanes;
+  HEDDLE_UNROLL_FEW
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n); chunk += Team::lanes) {
+    const int c0 = heddle::first_apart<VEC, STEP>(chunk);
+    const int valid = heddle::left_apart<STEP>(n - c0);
+    const auto v = heddle::load_apart<VEC, STEP, WHOLE>(logits, start + c0, valid);
+    HEDDLE_UNROLL
+    for (int i = 0; i < VEC; ++i) {
+      if (WHOLE || i < valid) total_lanes.add(expf(v[i] - top), c0 + i * STEP);
+    }
+    total_lanes.end_chunk();
+  }
+  const float total = team.reduce(total_lanes);
+  if (team.lane() == 0) heddle::write(y, m1, (logf(total) + top) - heddle::read(logits, (static_cast<int64_t>(m1) * n) + heddle::read(targets, m1)));
 }
 
 }  // namespace
@@ -138,20 +121,21 @@ extern "C" int32_t heddle_launch_token_loss__f16(const heddle_launch* launch, he
     return heddle::launch_rows(team, launch, error, name, rows, kernel, rows, static_cast<int>(n), logits, targets, y);
   };
   const int64_t length = heddle::longest(int64_t{n});
+  const bool whole = n % VEC == 0 && heddle::begins_aligned<VEC>(logits);
   // A row this short is one or two loads: no lane waits for another.
-  if (length <= 16) return run(heddle::ThreadTeam<128>{}, "token_loss__f16_thread", token_loss_kept<heddle::ThreadTeam<128>, 2>);
+  if (length <= 16) return run(heddle::ThreadTeam<128>{}, "token_loss__f16_thread", whole ? token_loss_kept<heddle::ThreadTeam<128>, 2, true> : token_loss_kept<heddle::ThreadTeam<128>, 2, false>);
   // A row this short leaves lanes of a whole warp idle: a warp takes several.
-  if (length <= 128) return run(heddle::WarpTeam<8, 16>{}, "token_loss__f16_lanes", token_loss_kept<heddle::WarpTeam<8, 16>, 2>);
+  if (length <= 128) return run(heddle::WarpTeam<8, 16>{}, "token_loss__f16_lanes", whole ? token_loss_kept<heddle::WarpTeam<8, 16>, 2, true> : token_loss_kept<heddle::WarpTeam<8, 16>, 2, false>);
   // Few registers a lane, so many rows run at once, and no barrier.
-  if (length <= 256) return run(heddle::WarpTeam<32, 4>{}, "token_loss__f16_warp", token_loss_kept<heddle::WarpTeam<32, 4>, 1>);
+  if (length <= 256) return run(heddle::WarpTeam<32, 4>{}, "token_loss__f16_warp", whole ? token_loss_kept<heddle::WarpTeam<32, 4>, 1, true> : token_loss_kept<heddle::WarpTeam<32, 4>, 1, false>);
   // Too few rows to fill the device with warps: one chunk a lane keeps the row short in time.
-  if (length <= 1024 && rows <= 528) return run(heddle::BlockTeam<128>{}, "token_loss__f16_block", token_loss_kept<heddle::BlockTeam<128>, 1>);
+  if (length <= 1024 && rows <= 528) return run(heddle::BlockTeam<128>{}, "token_loss__f16_block", whole ? token_loss_kept<heddle::BlockTeam<128>, 1, true> : token_loss_kept<heddle::BlockTeam<128>, 1, false>);
   // The row fits the registers of one warp, and no barrier.
-  if (length <= 1024) return run(heddle::WarpTeam<32, 4>{}, "token_loss__f16_warp_wide", token_loss_kept<heddle::WarpTeam<32, 4>, 4>);
+  if (length <= 1024) return run(heddle::WarpTeam<32, 4>{}, "token_loss__f16_warp_wide", whole ? token_loss_kept<heddle::WarpTeam<32, 4>, 4, true> : token_loss_kept<heddle::WarpTeam<32, 4>, 4, false>);
   // One chunk a lane: its loads are in flight together, and vectors such as gamma are prefetched.
-  if (length <= 4096) return run(heddle::BlockTeam<512>{}, "token_loss__f16_block_tall", token_loss_kept<heddle::BlockTeam<512>, 1>);
+  if (length <= 4096) return run(heddle::BlockTeam<512>{}, "token_loss__f16_block_tall", whole ? token_loss_kept<heddle::BlockTeam<512>, 1, true> : token_loss_kept<heddle::BlockTeam<512>, 1, false>);
   // The row fits the registers of one block.
-  if (length <= 8192) return run(heddle::BlockTeam<512>{}, "token_loss__f16_block_wide", token_loss_kept<heddle::BlockTeam<512>, 2>);
+  if (length <= 8192) return run(heddle::BlockTeam<512>{}, "token_loss__f16_block_wide", whole ? token_loss_kept<heddle::BlockTeam<512>, 2, true> : token_loss_kept<heddle::BlockTeam<512>, 2, false>);
   // Longer than registers hold: every pass reads the row again.
-  return run(heddle::BlockTeam<512>{}, "token_loss__f16_block_reread", token_loss_reread<heddle::BlockTeam<512>>);
+  return run(heddle::BlockTeam<512>{}, "token_loss__f16_block_reread", whole ? token_loss_reread<heddle::BlockTeam<512>, true> : token_loss_reread<heddle::BlockTeam<512>, false>);
 }

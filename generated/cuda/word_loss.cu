@@ -9,13 +9,14 @@
 // word_loss_block_wide: a block of 512 threads a row; 4 x 4 values a lane in registers
 // word_loss_block_reread: a block of 512 threads a row; values computed again in every pass
 #include "kernel.cuh"
+#include "apart.cuh"
 
 namespace {
 
 constexpr int VEC = 4;
 
 // Row values stay in registers: CHUNKS chunks of VEC elements a lane.
-template <class Team, int CHUNKS>
+template <class Team, int CHUNKS, bool WHOLE>
 __global__ void __launch_bounds__(Team::threads, 1) word_loss_kept(
     const int64_t rows,
     const int v,
@@ -28,49 +29,40 @@ __global__ void __launch_bounds__(Team::threads, 1) word_loss_kept(
   if (position >= rows) return;
   const int r1 = static_cast<int>(position);
   const int64_t start = static_cast<int64_t>(r1) * v;
-  const bool whole = v % VEC == 0 &&
-      heddle::is_aligned<VEC>(logits, 0);
-  const auto compute = [&](auto choice) {
-    constexpr bool WHOLE = decltype(choice)::value;
-    heddle::Chunk<float, VEC> x[CHUNKS];
-    heddle::load_row<VEC, WHOLE>(team, logits, v, x, [&](int c) -> int64_t { return start + c; });
-    heddle::Accumulator<heddle::Max<float>> top_lanes;
+  constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
+  heddle::Chunk<float, VEC> x[CHUNKS];
+  heddle::load_row_apart<VEC, STEP, WHOLE>(team, logits, v, x, [&](int c) -> int64_t { return start + c; });
+  heddle::Accumulator<heddle::Max<float>> top_lanes;
+  HEDDLE_UNROLL
+  for (int chunk = 0; chunk < CHUNKS; ++chunk) {
+    const int c0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
+    const int valid = heddle::left_apart<STEP>(v - c0);
+    if (valid <= 0) break;
     HEDDLE_UNROLL
-    for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-      const int c0 = (chunk * Team::lanes + team.lane()) * VEC;
-      const int valid = v - c0;
-      if (valid <= 0) break;
-      HEDDLE_UNROLL
-      for (int i = 0; i < VEC; ++i) {
-        if (WHOLE || i < valid) top_lanes.add(x[chunk][i], c0 + i);
-      }
-      top_lanes.end_chunk();
+    for (int i = 0; i < VEC; ++i) {
+      if (WHOLE || i < valid) top_lanes.add(x[chunk][i], c0 + i * STEP);
     }
-    const float top = team.reduce(top_lanes);
-    heddle::Accumulator<heddle::Sum<float>> total_lanes;
-    HEDDLE_UNROLL
-    for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-      const int c0 = (chunk * Team::lanes + team.lane()) * VEC;
-      const int valid = v - c0;
-      if (valid <= 0) break;
-      HEDDLE_UNROLL
-      for (int i = 0; i < VEC; ++i) {
-        if (WHOLE || i < valid) total_lanes.add(expf(x[chunk][i] - top), c0 + i);
-      }
-      total_lanes.end_chunk();
-    }
-    const float total = team.reduce(total_lanes);
-    if (team.lane() == 0) heddle::write(y, r1, (logf(total) + top) - heddle::read(logits, (static_cast<int64_t>(r1) * v) + max(heddle::read(words, r1), 0)));
-  };
-  if (whole) {
-    compute(heddle::Constant<true>{});
-  } else {
-    compute(heddle::Constant<false>{});
+    top_lanes.end_chunk();
   }
+  const float top = team.reduce(top_lanes);
+  heddle::Accumulator<heddle::Sum<float>> total_lanes;
+  HEDDLE_UNROLL
+  for (int chunk = 0; chunk < CHUNKS; ++chunk) {
+    const int c0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
+    const int valid = heddle::left_apart<STEP>(v - c0);
+    if (valid <= 0) break;
+    HEDDLE_UNROLL
+    for (int i = 0; i < VEC; ++i) {
+      if (WHOLE || i < valid) total_lanes.add(expf(x[chunk][i] - top), c0 + i * STEP);
+    }
+    total_lanes.end_chunk();
+  }
+  const float total = team.reduce(total_lanes);
+  if (team.lane() == 0) heddle::write(y, r1, (logf(total) + top) - heddle::read(logits, (static_cast<int64_t>(r1) * v) + max(heddle::read(words, r1), 0)));
 }
 
 // Any row length: every pass reads and computes the row values it needs again.
-template <class Team>
+template <class Team, bool WHOLE>
 __global__ void __launch_bounds__(Team::threads, 2) word_loss_reread(
     const int64_t rows,
     const int v,
@@ -83,43 +75,34 @@ __global__ void __launch_bounds__(Team::threads, 2) word_loss_reread(
   if (position >= rows) return;
   const int r1 = static_cast<int>(position);
   const int64_t start = static_cast<int64_t>(r1) * v;
-  const bool whole = v % VEC == 0 &&
-      heddle::is_aligned<VEC>(logits, 0);
-  const auto compute = [&](auto choice) {
-    constexpr bool WHOLE = decltype(choice)::value;
-    heddle::Accumulator<heddle::Max<float>> top_lanes;
-    HEDDLE_UNROLL_FEW
-    for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(v); chunk += Team::lanes) {
-      const int c0 = chunk * VEC;
-      const int valid = v - c0;
-      const auto x = heddle::load_chunk<VEC, WHOLE>(logits, start + c0, valid);
-      HEDDLE_UNROLL
-      for (int i = 0; i < VEC; ++i) {
-        if (WHOLE || i < valid) top_lanes.add(x[i], c0 + i);
-      }
-      top_lanes.end_chunk();
+  constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
+  heddle::Accumulator<heddle::Max<float>> top_lanes;
+  HEDDLE_UNROLL_FEW
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(v); chunk += Team::lanes) {
+    const int c0 = heddle::first_apart<VEC, STEP>(chunk);
+    const int valid = heddle::left_apart<STEP>(v - c0);
+    const auto x = heddle::load_apart<VEC, STEP, WHOLE>(logits, start + c0, valid);
+    HEDDLE_UNROLL
+    for (int i = 0; i < VEC; ++i) {
+      if (WHOLE || i < valid) top_lanes.add(x[i], c0 + i * STEP);
     }
-    const float top = team.reduce(top_lanes);
-    heddle::Accumulator<heddle::Sum<float>> total_lanes;
-    HEDDLE_UNROLL_FEW
-    for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(v); chunk += Team::lanes) {
-      const int c0 = chunk * VEC;
-      const int valid = v - c0;
-      const auto x = heddle::load_chunk<VEC, WHOLE>(logits, start + c0, valid);
-      HEDDLE_UNROLL
-      for (int i = 0; i < VEC; ++i) {
-        if (WHOLE || i < valid) total_lanes.add(expf(x[i] - top), c0 + i);
-      }
-      total_lanes.end_chunk();
-    }
-    const float total = team.reduce(total_lanes);
-    if (team.lane() == 0) heddle::write(y, r1, (logf(total) + top) - heddle::read(logits, (static_cast<int64_t>(r1) * v) + max(heddle::read(words, r1), 0)));
-  };
-  if (whole) {
-    compute(heddle::Constant<true>{});
-  } else {
-    compute(heddle::Constant<false>{});
+    top_lanes.end_chunk();
   }
+  const float top = team.reduce(top_lanes);
+  heddle::Accumulator<heddle::Sum<float>> total_lanes;
+  HEDDLE_UNROLL_FEW
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(v); chunk += Team::lanes) {
+    const int c0 = heddle::first_apart<VEC, STEP>(chunk);
+    const int valid = heddle::left_apart<STEP>(v - c0);
+    const auto x = heddle::load_apart<VEC, STEP, WHOLE>(logits, start + c0, valid);
+    HEDDLE_UNROLL
+    for (int i = 0; i < VEC; ++i) {
+      if (WHOLE || i < valid) total_lanes.add(expf(x[i] - top), c0 + i * STEP);
+    }
+    total_lanes.end_chunk();
+  }
+  const float total = team.reduce(total_lanes);
+  if (team.lane() == 0) heddle::write(y, r1, (logf(total) + top) - heddle::read(logits, (static_cast<int64_t>(r1) * v) + max(heddle::read(words, r1), 0)));
 }
 
 }  // namespace
@@ -137,20 +120,21 @@ extern "C" int32_t heddle_launch_word_loss(const heddle_launch* launch, heddle_e
     return heddle::launch_rows(team, launch, error, name, rows, kernel, rows, static_cast<int>(v), logits, words, y);
   };
   const int64_t length = heddle::longest(int64_t{v});
+  const bool whole = v % VEC == 0 && heddle::begins_aligned<VEC>(logits);
   // A row this short is one or two loads: no lane waits for another.
-  if (length <= 16) return run(heddle::ThreadTeam<128>{}, "word_loss_thread", word_loss_kept<heddle::ThreadTeam<128>, 4>);
+  if (length <= 16) return run(heddle::ThreadTeam<128>{}, "word_loss_thread", whole ? word_loss_kept<heddle::ThreadTeam<128>, 4, true> : word_loss_kept<heddle::ThreadTeam<128>, 4, false>);
   // A row this short leaves lanes of a whole warp idle: a warp takes several.
-  if (length <= 128) return run(heddle::WarpTeam<8, 16>{}, "word_loss_lanes", word_loss_kept<heddle::WarpTeam<8, 16>, 4>);
+  if (length <= 128) return run(heddle::WarpTeam<8, 16>{}, "word_loss_lanes", whole ? word_loss_kept<heddle::WarpTeam<8, 16>, 4, true> : word_loss_kept<heddle::WarpTeam<8, 16>, 4, false>);
   // Few registers a lane, so many rows run at once, and no barrier.
-  if (length <= 256) return run(heddle::WarpTeam<32, 4>{}, "word_loss_warp", word_loss_kept<heddle::WarpTeam<32, 4>, 2>);
+  if (length <= 256) return run(heddle::WarpTeam<32, 4>{}, "word_loss_warp", whole ? word_loss_kept<heddle::WarpTeam<32, 4>, 2, true> : word_loss_kept<heddle::WarpTeam<32, 4>, 2, false>);
   // Too few rows to fill the device with warps: one chunk a lane keeps the row short in time.
-  if (length <= 1024 && rows <= 528) return run(heddle::BlockTeam<256>{}, "word_loss_block", word_loss_kept<heddle::BlockTeam<256>, 1>);
+  if (length <= 1024 && rows <= 528) return run(heddle::BlockTeam<256>{}, "word_loss_block", whole ? word_loss_kept<heddle::BlockTeam<256>, 1, true> : word_loss_kept<heddle::BlockTeam<256>, 1, false>);
   // The row fits the registers of one warp, and no barrier.
-  if (length <= 1024) return run(heddle::WarpTeam<32, 4>{}, "word_loss_warp_wide", word_loss_kept<heddle::WarpTeam<32, 4>, 8>);
+  if (length <= 1024) return run(heddle::WarpTeam<32, 4>{}, "word_loss_warp_wide", whole ? word_loss_kept<heddle::WarpTeam<32, 4>, 8, true> : word_loss_kept<heddle::WarpTeam<32, 4>, 8, false>);
   // One chunk a lane: its loads are in flight together, and vectors such as gamma are prefetched.
-  if (length <= 2048) return run(heddle::BlockTeam<512>{}, "word_loss_block_tall", word_loss_kept<heddle::BlockTeam<512>, 1>);
+  if (length <= 2048) return run(heddle::BlockTeam<512>{}, "word_loss_block_tall", whole ? word_loss_kept<heddle::BlockTeam<512>, 1, true> : word_loss_kept<heddle::BlockTeam<512>, 1, false>);
   // The row fits the registers of one block.
-  if (length <= 8192) return run(heddle::BlockTeam<512>{}, "word_loss_block_wide", word_loss_kept<heddle::BlockTeam<512>, 4>);
+  if (length <= 8192) return run(heddle::BlockTeam<512>{}, "word_loss_block_wide", whole ? word_loss_kept<heddle::BlockTeam<512>, 4, true> : word_loss_kept<heddle::BlockTeam<512>, 4, false>);
   // Longer than registers hold: every pass reads the row again.
-  return run(heddle::BlockTeam<512>{}, "word_loss_block_reread", word_loss_reread<heddle::BlockTeam<512>>);
+  return run(heddle::BlockTeam<512>{}, "word_loss_block_reread", whole ? word_loss_reread<heddle::BlockTeam<512>, true> : word_loss_reread<heddle::BlockTeam<512>, false>);
 }

@@ -2,6 +2,7 @@
 #ifndef HEDDLE_COLUMN_TEAM_CUH
 #define HEDDLE_COLUMN_TEAM_CUH
 
+#include "apart.cuh"
 #include "launcher.cuh"
 
 #if defined(HEDDLE_SIMT)
@@ -69,37 +70,6 @@ __device__ __forceinline__ int first_column(const Team& team, int tile, int colu
 template <int Step = 1>
 __device__ __forceinline__ int columns_left(int first, int columns) {
   return chunks_of<Step>(columns - first);
-}
-
-/// Reads the columns of a thread, of which the first is at `offset`.
-template <int Vec, int Step, template <class> class Tensor, class T>
-__device__ __forceinline__ Chunk<T, Vec> load_apart(const Tensor<T>& tensor, int64_t offset, int valid) {
-  using Loaded = Chunk<T, Vec>;
-  if constexpr (Step == 1) {
-    return load_chunk<Vec, true>(tensor, offset, valid);
-  } else {
-    Loaded chunk;
-    HEDDLE_UNROLL
-    for (int w = 0; w < Vec / Loaded::per_word; ++w) chunk.words[w] = typename Loaded::Words::Type();
-    HEDDLE_UNROLL
-    for (int i = 0; i < Vec; ++i) {
-      if (i < valid) Loaded::Words::set(chunk.words[i / Loaded::per_word], i % Loaded::per_word, tensor.get(offset + i * Step));
-    }
-    return chunk;
-  }
-}
-
-/// Writes them.
-template <int Vec, int Step, class T>
-__device__ __forceinline__ void store_apart(const Out<T>& tensor, int64_t offset, int valid, const Scalar<T> (&values)[Vec]) {
-  if constexpr (Step == 1) {
-    store_chunk<Vec, true>(tensor, offset, valid, values);
-  } else {
-    HEDDLE_UNROLL
-    for (int i = 0; i < Vec; ++i) {
-      if (i < valid) tensor.set(offset + i * Step, Storage<T>::store(values[i]));
-    }
-  }
 }
 
 }  // namespace heddle

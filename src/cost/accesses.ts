@@ -7,6 +7,7 @@ import { type Instance, resolveDType } from '../ir/instance.js'
 import type { TensorParam } from '../ir/kernel.js'
 import { freeNames, operands, rewrite } from '../ir/walk.js'
 import { offsetOf } from '../schedule/access/access.js'
+import { singleShare } from './chunk_forms.js'
 import { iterations } from './extents.js'
 import { numberAt, type Sizes } from './sizes.js'
 import { type Counted, product, type Walk, type WalkAccess } from './walk.js'
@@ -64,7 +65,7 @@ export function accessesOf(walk: Walk, instance: Instance, sizes: Sizes): readon
 function accessOf(
   does: Access['does'],
   tensor: TensorParam,
-  { indices, vec, order = [] }: WalkAccess,
+  { indices, vec, form, order = [] }: WalkAccess,
   inner: readonly Counted[],
   walk: Walk,
   { types }: Instance,
@@ -102,7 +103,10 @@ function accessOf(
     size,
     axes: walk.axes,
     different: Math.min(size, spread),
-    moved: movedBytes(place, own.order, own.vec, serial.at(0), bytes),
+    moved:
+      does === 'written' && form === 'single'
+        ? singleShare * Math.min(sectorBytes, vec * bytes)
+        : movedBytes(place, own.order, own.vec, serial.at(0), bytes),
     least: Math.min(
       sectorBytes,
       ...used.map((each) => movedBytes(place, [each, ...used.filter((other) => other !== each)], 1, undefined, bytes)),

@@ -1,5 +1,6 @@
 /** Walks of an elementwise program: a thread per chunk, or a block per tile of staged loads. */
 import { type ElementwiseProgram, type MappedKernel, stepsOf } from '../schedule/mapped.js'
+import { elementForm } from './chunk_forms.js'
 import { countedLoop, iterations } from './extents.js'
 import { passWalk, scalarWalk } from './pass_walks.js'
 import type { Sizes } from './sizes.js'
@@ -20,6 +21,7 @@ export function elementWalks(mapped: MappedKernel, program: ElementwiseProgram, 
   const steps = stepsOf({ program })
   const vec = across === undefined ? width : 1
   const length = Math.max(1, ...steps.map((step) => (step.kind === 'pass' ? iterations(step.pass.loop.length, sizes) : 1)))
+  const form = elementForm(mapped, product(outer), length, vec)
   const first = outer.filter(({ index }) => index === across?.index)
   const others = outer.filter((each) => !first.includes(each)).reverse()
   const perChunk = threadInstructions + axisInstructions * outer.length
@@ -32,7 +34,7 @@ export function elementWalks(mapped: MappedKernel, program: ElementwiseProgram, 
     const tiles = (staging?.loads ?? []).map(
       ({ load: { tensor, indices }, vec: own }): WalkAccess => ({ tensor, indices, vec: own, order: tileOrder }),
     )
-    const pass = passWalk(step.pass, { outer, loop, order, vec, serial: [], perChunk })
+    const pass = passWalk(step.pass, { outer, loop, order, vec, serial: [], perChunk, form })
     const extra = pass.extra + tileInstructions * tiles.length
     return { ...pass, reads: [...pass.reads, ...tiles], extra, isAwaited: tiles.length > 0 }
   })

@@ -2,6 +2,7 @@
 import type { Expr } from '../ir/expr.js'
 import { passStatementOf, rowStatementOf } from '../schedule/constructs/index.js'
 import { type Pass, type Step, statementsOf } from '../schedule/normalise/passes.js'
+import { type ChunkForm, checkInstructions } from './chunk_forms.js'
 import { combining, scanning } from './combining.js'
 import type { Counted, Walk, WalkAccess } from './walk.js'
 
@@ -34,21 +35,27 @@ export interface Around {
   readonly vec: number
   readonly serial: readonly string[]
   readonly perChunk: number
+  /** Form of the chunks of rows; packs by default. */
+  readonly form?: ChunkForm
 }
 
 /** A pass over the elements of rows. */
-export function passWalk({ rows, statements }: Pass, { outer, loop, order, vec, serial, perChunk }: Around): Walk {
+export function passWalk({ rows, statements }: Pass, around: Around): Walk {
+  const { outer, loop, order, vec, serial, perChunk, form = 'packs' } = around
   const reads = rows.flatMap((row): WalkAccess[] =>
-    row.kind === 'loaded' ? [{ tensor: row.load.tensor, indices: row.load.indices, vec }] : [],
+    row.kind === 'loaded' ? [{ tensor: row.load.tensor, indices: row.load.indices, vec, form }] : [],
   )
   const computed = rows.flatMap((row): readonly Expr[] =>
     row.kind === 'computed' ? [row.value] : row.kind === 'scanned' ? row.values : [],
   )
   const stored = statementsOf({ statements }, 'loopStore')
-  const stores = stored.map(({ tensor, indices, run }): WalkAccess => ({ tensor, indices, vec: run === undefined ? 1 : vec }))
+  const stores = stored.map(
+    ({ tensor, indices, run }): WalkAccess => (run === undefined ? { tensor, indices, vec: 1 } : { tensor, indices, vec, form }),
+  )
   const values = statements.flatMap((s) => passStatementOf(s).values(s))
   const conditions = stored.flatMap(({ when }) => (when === undefined ? [] : [when]))
-  const extra = [...rows.map(scanning), ...statements.map(combining)].reduce((sum, each) => sum + each, 0)
+  const checks = form === 'packs' ? 0 : checkInstructions * (reads.length + stores.length)
+  const extra = [...rows.map(scanning), ...statements.map(combining)].reduce((sum, each) => sum + each, checks)
   return {
     axes: new Set(outer.map(({ index }) => index)),
     loops: [...outer, loop],

@@ -1,6 +1,7 @@
 /** Walks of a row program, by the variant that the launcher takes for the number of rows and their length. */
 import { teamOf } from '../ir/constructs/team_call.js'
 import type { MappedKernel, RowProgram, Team, Variant } from '../schedule/mapped.js'
+import { rowForm } from './chunk_forms.js'
 import { teamInstructions } from './combining.js'
 import { countedLoop, iterations } from './extents.js'
 import { passWalk, type RowStep, scalarWalk } from './pass_walks.js'
@@ -14,11 +15,13 @@ export function rowWalks(mapped: MappedKernel, program: RowProgram, outer: reado
   const isKept = chunks !== undefined
   const lanes = lanesOf(team)
   const reversed = [...outer].reverse()
+  // A thread with a row of its own moves it alone, whatever its length.
+  const form = team.kind === 'thread' ? 'packs' : rowForm(mapped, isKept ? 'kept' : 'reread', length, vec)
   const walks = (isKept ? program.kept : program.reread).flatMap((step): readonly Walk[] => {
     if (step.kind !== 'pass') return rowSteps(step, outer, lanes, sizes)
     const loop = countedLoop(step.pass.loop, sizes)
     const [order, serial] = team.kind === 'thread' ? [reversed, [loop.index]] : [[loop, ...reversed], []]
-    return [passWalk(step.pass, { outer, loop, order, vec, serial, perChunk: loopInstructions })]
+    return [passWalk(step.pass, { outer, loop, order, vec, serial, perChunk: loopInstructions, form })]
   })
   const reductions = walks.filter(({ isAwaited }) => isAwaited).length
   const joining: Walk = {

@@ -3,6 +3,7 @@
  * threads take elements, and the accesses and values of an element. All kinds of programs are read into it, and nothing after it knows them.
  */
 import type { Expr } from '../ir/expr.js'
+import type { ChunkForm } from './chunk_forms.js'
 
 /** A loop with the number of its iterations. */
 export interface Counted {
@@ -15,6 +16,8 @@ export interface WalkAccess {
   readonly tensor: string
   readonly indices: readonly Expr[]
   readonly vec: number
+  /** Form of its chunks; packs by default. */
+  readonly form?: ChunkForm
   /** Loops of neighbouring threads, the fastest first, where they differ from those of the walk. */
   readonly order?: readonly Counted[]
 }

@@ -20,6 +20,8 @@ interface Run {
   readonly all: readonly Lane[]
   /** True in the version for whole rows. */
   readonly whole: boolean
+  /** Distance from one element of a lane's chunk to the next. */
+  readonly step: number
   /** Rows in shared memory that are not published yet. */
   readonly pending: Map<string, Value[]>
   /** Tiles in shared memory. */
@@ -28,7 +30,7 @@ interface Run {
 
 /** @throws internal errors for elements that are missing, computed twice, or stored by a lane that has not computed them */
 export const evaluateLoops = (loops: readonly Loop[], row: Row, team: Team): void =>
-  runAll(loops, [], { team, row, all: [], whole: false, pending: new Map(), tiles: new Map() })
+  runAll(loops, [], { team, row, all: [], whole: false, step: 1, pending: new Map(), tiles: new Map() })
 
 function runAll(loops: readonly Loop[], lanes: readonly Lane[], run: Run): void {
   for (const loop of loops) {
@@ -70,7 +72,8 @@ const shared: Runs<
       throw new Error('internal: a length is not the multiple that is stated')
     const whole = loop.lengths.every((length) => isWhole(length, run))
     for (const { env } of lanes) env.values.set(wholeFlag, whole)
-    runAll(loop.body, lanes, { ...run, whole })
+    const step = loop.apart === true && !whole ? Math.min(run.team.lanes, warpLanes) : 1
+    runAll(loop.body, lanes, { ...run, whole, step })
   },
   for(loop, lanes, run) {
     if ('loops' in loop) {
@@ -81,7 +84,7 @@ const shared: Runs<
     else runElements(loop, lanes, run)
   },
   exists(loop, lanes, run) {
-    runAll(loop.body, existing(lanes, loop.whole && run.whole), run)
+    runAll(loop.body, existing(lanes, loop.whole && run.whole, run.step), run)
   },
   barrier(loop, lanes, run) {
     together(lanes, run)
@@ -194,7 +197,7 @@ function runNode(loop: Loop, lanes: readonly Lane[], run: Run): void {
 function runElements({ index, body }: VectorLoop, lanes: readonly Lane[], run: Run): void {
   for (let i = 0; i < run.team.vec; i++) {
     for (const lane of lanes) {
-      setElement(index, lane.first + i, lane)
+      setElement(index, lane.first + i * run.step, lane)
       lane.env.values.set(placeOf(index), i)
     }
     runAll(body, lanes, run)
@@ -231,8 +234,8 @@ function runLanes(loop: LaneLoop, lanes: readonly Lane[], run: Run): void {
     throw new Error(`internal: ${length} elements are too many for ${run.team.chunks} chunks a lane`)
   for (let round = 0; round < rounds; round++) {
     for (const lane of lanes) {
-      lane.first = (round * width + (lane.id % width)) * vec
-      lane.valid = length - lane.first
+      lane.first = firstAt(round * width + (lane.id % width), vec, run.step)
+      lane.valid = Math.ceil((length - lane.first) / run.step)
       lane.env.values.set(firstOf(loop.index), lane.first)
       if (loop.step === 'element') setElement(loop.index, lane.first, lane)
     }
@@ -240,14 +243,21 @@ function runLanes(loop: LaneLoop, lanes: readonly Lane[], run: Run): void {
   }
 }
 
+/** Lanes of a warp. */
+const warpLanes = 32
+
+/** First element of a chunk, of which the elements are `step` apart: so many chunks share the elements of one tile. */
+const firstAt = (chunk: number, vec: number, step: number): number =>
+  Math.floor(chunk / step) * step * vec + (chunk % step) * (step === 1 ? vec : 1)
+
 function setElement(index: string, at: number, lane: Lane): void {
   lane.at = at
   lane.env.values.set(index, at)
 }
 
 /** Lanes whose current element exists. @param whole true if all elements of the row are claimed to exist */
-function existing(lanes: readonly Lane[], whole: boolean): readonly Lane[] {
-  const found = lanes.filter(({ at, first, valid }) => at < first + valid)
+function existing(lanes: readonly Lane[], whole: boolean, step: number): readonly Lane[] {
+  const found = lanes.filter(({ at, first, valid }) => at < first + valid * step)
   if (whole && found.length < lanes.filter(({ valid }) => valid > 0).length)
     throw new Error('internal: an element that does not exist is computed in a whole row')
   return found
@@ -278,7 +288,7 @@ const registers = (name: string, { rows }: Lane): Value[] => known(rows.get(name
 function forChunk({ first, valid }: Pick<Lane, 'first' | 'valid'>, whole: boolean, run: Run, f: (at: number) => void): void {
   const { vec } = run.team
   if (whole && run.whole && valid < vec) throw new Error('internal: a chunk that is not full is accessed without a check')
-  for (let i = 0; i < Math.min(valid, vec); i++) f(first + i)
+  for (let i = 0; i < Math.min(valid, vec); i++) f(first + i * run.step)
 }
 
 /** Loads one chunk, or all chunks of a lane. */
@@ -292,9 +302,9 @@ function copy({ row, load, access, guard, shape, prefetched, length }: Copy, lan
   lane.rows.set(row, values)
   if (!holds(guard, lane)) return
   const extent = number(length, lane)
-  const own = Array.from({ length: chunks }, (_, chunk) => (chunk * lanes + lane.id) * vec)
+  const own = Array.from({ length: chunks }, (_, chunk) => firstAt(chunk * lanes + lane.id, vec, run.step))
   for (const first of shape === 'chunk' ? [lane.first] : own.filter((place) => place < extent)) {
-    forChunk({ first, valid: extent - first }, access.whole, run, (at) => {
+    forChunk({ first, valid: Math.ceil((extent - first) / run.step) }, access.whole, run, (at) => {
       enterElement(access.index, at, lane)
       values[at] = value(load, lane)
     })

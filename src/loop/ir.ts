@@ -113,6 +113,8 @@ export interface Version {
   readonly aligned: readonly nodes.Access[]
   /** Names of offsets that are multiples of the width, as products of such a length: their rows are aligned if their tensors are. */
   readonly multiples: ReadonlySet<string>
+  /** True if, in the version for other rows, the elements of a chunk are as far apart as a warp has lanes. */
+  readonly apart?: boolean
   readonly body: readonly Loop[]
 }
 

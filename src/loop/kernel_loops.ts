@@ -5,7 +5,7 @@ import { multiplesOf } from '../schedule/access/multiples.js'
 import type { Staging } from '../schedule/access/staged_loads.js'
 import { extentIn, intervalIn, type MappedKernel, onlyPass } from '../schedule/mapped.js'
 import type { Loop as Counted } from '../schedule/normalise/normal.js'
-import type { Digit, Loop, Walk } from './ir.js'
+import { type Digit, eachLoop, type Loop, type Version, type Walk } from './ir.js'
 import type { Division } from './lower_work.js'
 import { type Divided, loopPasses, loopsOf } from './pipeline.js'
 import type { Frame } from './state.js'
@@ -102,6 +102,23 @@ export const loopsFor = (mapped: MappedKernel, walk: Walk): readonly Loop[] =>
 export const requestsVectors = (mapped: MappedKernel): boolean =>
   mapped.program.kind === 'rows' &&
   walksOf(mapped).some(([walk, given]) => loopsOf(given, frameOf(mapped, walk)).some(({ kind }) => kind === 'request'))
+
+/** The version of a kernel's rows, if elements of a chunk lie apart in those that are not whole. */
+export function apartVersion(mapped: MappedKernel, walk: Walk): Version | undefined {
+  let found: Version | undefined
+  eachLoop(loopsFor(mapped, walk), (loop) => {
+    if (loop.kind === 'version' && loop.apart === true) found = loop
+  })
+  return found
+}
+
+/** That version, if the launcher chooses it: kernels of several widths test it for themselves. */
+export const launchedVersion = (mapped: MappedKernel, walk: Walk): Version | undefined =>
+  mapped.generic === true ? undefined : apartVersion(mapped, walk)
+
+/** True if a kernel has chunks whose elements lie apart in rows that are not whole. */
+export const liesApart = (mapped: MappedKernel): boolean =>
+  walksOf(mapped).some(([walk]) => apartVersion(mapped, walk) !== undefined)
 
 /** Calls `see` with the loops of a kernel after each pass. */
 export function eachPass(mapped: MappedKernel, see: (walk: Walk, pass: string, loops: readonly Loop[]) => void): void {

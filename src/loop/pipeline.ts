@@ -8,6 +8,7 @@ import { type Division, lowerWork } from './lower_work.js'
 import { divideChunks } from './passes/divide_chunks.js'
 import { placeLoads } from './passes/place_loads.js'
 import { requestVectors } from './passes/request_vectors.js'
+import { spread } from './passes/spread.js'
 import { unroll } from './passes/unroll.js'
 import { version, versionWalks, withoutChecks } from './passes/version.js'
 import { type Frame, newState } from './state.js'
@@ -38,6 +39,7 @@ export const loopPasses = {
   version: (loops: readonly Loop[], frame: Frame): readonly Loop[] =>
     frame.walk === 'columns' || frame.walk === 'parts' ? versionWalks(loops, frame) : version(loops, frame),
   divideChunks: (loops: readonly Loop[], frame: Frame): readonly Loop[] => divideChunks(loops, frame),
+  spread: (loops: readonly Loop[], frame: Frame): readonly Loop[] => spread(loops, frame),
   placeLoads: (loops: readonly Loop[], frame: Frame): readonly Loop[] => placeLoads(loops, frame),
   requestVectors: (loops: readonly Loop[], frame: Frame): readonly Loop[] => requestVectors(loops, frame),
   unroll: (loops: readonly Loop[], _: Frame): readonly Loop[] => unroll(loops),
@@ -65,6 +67,7 @@ export function loopsOf(
   if (frame.walk !== 'single' || (frame.isWhole === true && loadsSeveral(loops))) apply('versioning', passes.version)
   if (frame.walk !== 'kept' && frame.walk !== 'reread') return loops
   apply('dividing chunks', passes.divideChunks)
+  apply('spreading chunks', passes.spread)
   if (frame.walk === 'kept') apply('placing loads', passes.placeLoads)
   else apply('unrolling', passes.unroll)
   return verified('requesting vectors', passes.requestVectors(loops, frame))

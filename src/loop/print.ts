@@ -88,11 +88,11 @@ function exchangeText({ parts, across, sections }: Of<'exchange'>): string {
   return `let ${into} = combine ${parts.map(({ accumulator }) => accumulatorName(accumulator)).join(', ')} across ${owner}`
 }
 
-function versionText({ lengths, aligned, stated }: Of<'version'>): string {
+function versionText({ lengths, aligned, stated, apart }: Of<'version'>): string {
   const whole = lengths.map((length) => (length === undefined ? 'false' : `${printExpr(length)} % VEC == 0`))
   const tensors = [...new Set(aligned.map(({ tensor }) => tensor))].join(', ')
   const known = stated.map((length) => `; VEC divides ${printExpr(length)} by facts`)
-  return `two versions: whole rows if ${[...new Set(whole), `${tensors} aligned`].join(' and ')}${[...new Set(known)].join('')}`
+  return `two versions: whole rows if ${[...new Set(whole), `${tensors} aligned`].join(' and ')}${[...new Set(known)].join('')}${apart === true ? '; elements of a chunk apart in others' : ''}`
 }
 
 function forText(loop: Of<'for'>): string {

@@ -24,6 +24,7 @@ import {
   type Work,
   wholeFlag,
 } from './ir.js'
+import { mayLieApart } from './passes/spread.js'
 import { isMultiple } from './passes/version.js'
 import { allocated, filled, indicesOf, published, verifyWork } from './verify_work.js'
 import { placesOf, valuesOf } from './walk.js'
@@ -201,6 +202,9 @@ function verifyPlace(loop: Loop, inside: Inside): void {
       return
     case 'copy':
       if (vector || (loop.shape === 'chunk') !== hasChunks(inside)) fail(`${loop.row} is loaded at the wrong place`)
+      return
+    case 'version':
+      if (loop.apart === true && !mayLieApart(loop)) fail('elements of a chunk lie apart whose places have a meaning')
       return
     case 'exists':
       if (loop.whole && (inside.version === undefined || meetsInChunks(lanes)))

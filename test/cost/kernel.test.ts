@@ -6,7 +6,7 @@ import { call, dim, index, local } from '../../src/ir/build.js'
 import type { Expr } from '../../src/ir/expr.js'
 import type { Kernel, Stmt } from '../../src/ir/kernel.js'
 import { mapPart } from '../../src/schedule/map.js'
-import { axis, kernel, load, tensor } from '../schedule/fixtures.js'
+import { axis, kernel, layerNorm, load, softmax, tensor } from '../schedule/fixtures.js'
 
 const device = costDevice('h200')
 const types = { T: 'f16' } as const
@@ -152,4 +152,29 @@ it('groups that the launcher takes as rows are priced as one launch over their m
   const short = of(4, 256)
   expect(short.map(({ program, bytesRead }) => [program, bytesRead])).toEqual([['rows', 2 * 8 * 4 * 256]])
   expect(of(64, 65_536).map(({ program }) => program)).toEqual(['totals', 'elementwise'])
+})
+
+/** Microseconds of ops on an H200 by the length of rows, in f16 or as named. */
+const measured: readonly (readonly [string, Kernel, 'f16' | 'f32', number, number, number])[] = [
+  ['softmax', softmax, 'f16', 4096, 1001, 9.07],
+  ['softmax', softmax, 'f16', 4096, 1024, 6.13],
+  ['softmax', softmax, 'f16', 2048, 8191, 32.6],
+  ['softmax', softmax, 'f16', 512, 20001, 25.8],
+  ['softmax', softmax, 'f32', 4096, 1001, 12.5],
+  ['layer norm', layerNorm, 'f16', 4096, 1023, 9.74],
+]
+
+it.each(measured)('%s of rows that are whole or not is priced as measured: %#', (_, of, T, m, n, us) => {
+  const [part] = kernelParts(of, { T }, { dims: { m, n }, attrs: { eps: 1e-5 } }, device)
+  const ratio = ((part?.seconds ?? 0) * 1e6) / us
+  expect(ratio).toBeGreaterThan(0.7)
+  expect(ratio).toBeLessThan(1.3)
+})
+
+it('single elements of rows that are not whole take the shared cache, and a run of rows does not', () => {
+  const biased = matrix('biased', [stored(call('add', load('x', index('r'), index('c')), load('b', index('c'))))])
+  const of = (n: number, body: Kernel): number =>
+    seconds({ ...body, tensors: [...body.tensors, tensor('b', 'in', 'n')] }, { dims: { m: 8192, n }, attrs: {} })
+  expect(of(3001, biased)).toBeGreaterThan(2 * of(3000, biased))
+  expect(of(3001, plain)).toBeLessThan(1.1 * of(3000, plain))
 })

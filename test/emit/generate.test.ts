@@ -70,8 +70,10 @@ describe('generation', () => {
 describe('kernel source', () => {
   it('reads a row before it computes, and shared weights when it needs them', () => {
     const text = kernelOf('layer_norm__f16')
-    expect(text).toContain('heddle::load_row<VEC, WHOLE>(team, x, n, v, [&](int c) -> int64_t { return start + c; });')
-    expect(text).toContain('heddle::load_chunk<VEC, WHOLE>(gamma, c0, valid)')
+    expect(text).toContain(
+      'heddle::load_row_apart<VEC, STEP, WHOLE>(team, x, n, v, [&](int c) -> int64_t { return start + c; });',
+    )
+    expect(text).toContain('heddle::load_apart<VEC, STEP, WHOLE>(gamma, c0, valid)')
     expect(text.indexOf('load_row')).toBeLessThan(text.indexOf('team.reduce'))
   })
 
@@ -79,12 +81,13 @@ describe('kernel source', () => {
     expect(kernelOf('softmax__f32').match(/heddle::load/g)).toHaveLength(1)
   })
 
-  it('decides once per row if all of its chunks are whole', () => {
-    expect(kernelOf('layer_norm__f16')).toContain(
-      ['n % VEC == 0', 'is_aligned<VEC>(x, 0)', 'is_aligned<VEC>(gamma, 0)', 'is_aligned<VEC>(beta, 0)', 'is_aligned<VEC>(y, 0);']
-        .join(' &&\n      heddle::')
-        .replace('heddle::n', 'n'),
-    )
+  it('decides once per launch if all chunks are whole', () => {
+    const aligned = ['x', 'gamma', 'beta', 'y'].map((tensor) => `heddle::begins_aligned<VEC>(${tensor})`)
+    expect(fileOf('cuda/layer_norm__f16.cu')).toContain(`const bool whole = ${['n % VEC == 0', ...aligned].join(' && ')};`)
+  })
+
+  it('decides once per row where its place counts', () => {
+    expect(kernelOf('two_lengths__f16')).toContain('const bool whole = ')
   })
 
   it('loads a chunk at once if it lies in one piece of the row, and element by element otherwise', () => {

@@ -3,8 +3,8 @@ import { existsSync, readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
 import { faultKinds, plantedFaults } from './planted.js'
 
-it('ten faults of each kind, each with a unique name', () => {
-  for (const kind of faultKinds) expect(plantedFaults.filter((fault) => fault.kind === kind)).toHaveLength(10)
+it('at least ten faults of each kind, each with a unique name', () => {
+  for (const kind of faultKinds) expect(plantedFaults.filter((fault) => fault.kind === kind).length).toBeGreaterThanOrEqual(10)
   expect(plantedFaults.filter(({ kind }) => kind === 'fuzz')).toHaveLength(3)
   expect(new Set(plantedFaults.map(({ id }) => id)).size).toBe(plantedFaults.length)
 })

@@ -1,5 +1,5 @@
 /**
- * Thirty plausible faults, ten in each of three areas: the derivation of kernels, device code that the CPU device runs, and the emitter of CUDA
+ * Plausible faults, about ten in each of three areas: the derivation of kernels, device code that the CPU device runs, and the emitter of CUDA
  * source. Each names the cheapest tests that find it by results. `run_planted.ts` plants them one by one; a fault that no test finds is a gap in
  * the tests. Stryker's sample (sample.mjs) measures how well tests cover the passes; this list covers the rest, and stays the same when the suite
  * becomes faster. Three more faults are for the fuzzer to find (planted_fuzz.ts).

@@ -88,6 +88,15 @@ export const derivationFaults: readonly PlantedFault[] = [
     tests: ['test/fuse/quantise.test.ts'],
   },
   {
+    id: 'run-length',
+    kind,
+    file: 'src/schedule/access/one_run.ts',
+    find: ' && !contains(dropZeros(first), isLength)',
+    replacement: '',
+    wrong: 'Rows are launched as one run although the place of the first one depends on their length.',
+    tests: ['test/emit/odd_rows.simt.test.ts'],
+  },
+  {
     id: 'chunk-legality',
     kind,
     file: 'src/fuse/product/columns.ts',

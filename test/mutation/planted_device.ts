@@ -23,6 +23,15 @@ export const deviceFaults: readonly PlantedFault[] = [
     tests: ['test/emit/fixtures.simt.test.ts'],
   },
   {
+    id: 'apart-tail',
+    kind,
+    file: 'native/device/apart.cuh',
+    find: '  return static_cast<int>((static_cast<unsigned int>(left < 0 ? 0 : left) + (Step - 1)) / Step);\n',
+    replacement: '  return static_cast<int>(static_cast<unsigned int>(left < 0 ? 0 : left) / Step);\n',
+    wrong: 'Lanes leave out the last element of a chunk whose elements lie apart, unless a whole step follows it.',
+    tests: ['test/emit/odd_rows.simt.test.ts'],
+  },
+  {
     id: 'int8-range',
     kind,
     file: 'native/device/convert.cuh',

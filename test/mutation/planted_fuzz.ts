@@ -10,7 +10,7 @@ export const fuzzFaults: readonly PlantedFault[] = [
   {
     id: 'fuzz-column-index',
     kind,
-    file: 'src/emit/print/loops.ts',
+    file: 'src/emit/print/state.ts',
     find: 'first} + i$',
     replacement: 'first}$',
     wrong: 'All elements of a chunk read what the first of them reads, where their index is part of a value.',

@@ -1,7 +1,7 @@
 /** Shared parts of all kernel functions of a mapped kernel: writers, names of functions, and the state of printing. */
 import CodeBlockWriter from 'code-block-writer'
 import type { Walk } from '../../loop/ir.js'
-import { widthsOf } from '../../loop/kernel_loops.js'
+import { launchedVersion, widthsOf } from '../../loop/kernel_loops.js'
 import { multiplesOf } from '../../schedule/access/multiples.js'
 import type { MappedKernel } from '../../schedule/mapped.js'
 import type { PassContext } from '../print/context.js'
@@ -59,5 +59,6 @@ export function newContext(mapped: MappedKernel, walk: Walk, names: Names, used:
     ownName: (own) => userMonoidName(own, kernel),
     widths: widthsOf(mapped),
     multiples: multiplesOf(kernel),
+    ...(launchedVersion(mapped, walk) === undefined ? {} : { isLaunched: true }),
   }
 }

@@ -1,8 +1,9 @@
 /** Device headers of the source of a row program. */
 import { isUpdating } from '../../ir/update.js'
-import { requestsVectors } from '../../loop/kernel_loops.js'
+import { liesApart, requestsVectors } from '../../loop/kernel_loops.js'
 import { launchesBeside, type MappedKernel, stepsOf } from '../../schedule/mapped.js'
 import { headersOf } from '../constructs/index.js'
+import { apartHeader } from '../print/apart.js'
 import { scalarHeaders } from '../print/scalar_headers.js'
 import { userMonoidHeaders } from '../print/user_monoids.js'
 
@@ -25,6 +26,7 @@ export function headersOfMapped(mapped: MappedKernel): string[] {
       ...(program.kind === 'columns' ? ['columns.cuh'] : []),
       ...(program.kind === 'totals' ? ['totals.cuh'] : []),
       ...(program.kind === 'elementwise' && program.staging !== undefined ? ['stage.cuh'] : []),
+      ...(liesApart(mapped) ? [apartHeader] : []),
       ...(requestsVectors(mapped) ? ['request.cuh'] : []),
       ...(isTuned(mapped) ? ['tuned.cuh'] : []),
       ...(isUpdating(instance.kernel) ? ['update.cuh'] : []),

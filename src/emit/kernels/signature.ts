@@ -2,6 +2,7 @@
 import { dtypeInfo } from '../../ir/dtype.js'
 import { resolveDType } from '../../ir/instance.js'
 import type { Walk } from '../../loop/ir.js'
+import { launchedVersion } from '../../loop/kernel_loops.js'
 import { rowStatementOf } from '../../schedule/constructs/index.js'
 import { hasSections } from '../../schedule/divided/divided_program.js'
 import type { ElementwiseProgram, MappedKernel, RowProgram } from '../../schedule/mapped.js'
@@ -63,7 +64,8 @@ const elementwise = (mapped: MappedKernel, { threads }: ElementwiseProgram): Sig
 
 /** Row programs are templates over the team: one keeps rows in registers, one reads them again. */
 function rows(mapped: MappedKernel, program: RowProgram, walk: Walk): Signature {
-  const width = mapped.generic === true ? ', int VEC' : ''
+  const own = launchedVersion(mapped, walk) === undefined ? '' : ', bool WHOLE'
+  const width = mapped.generic === true ? ', int VEC' : own
   const name = functionName(mapped, walk)
   if (walk === 'kept')
     return {

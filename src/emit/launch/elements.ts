@@ -5,7 +5,7 @@ import type { Staging } from '../../schedule/access/staged_loads.js'
 import { type ElementwiseProgram, extentIn, type Limit, type MappedKernel, onlyPass } from '../../schedule/mapped.js'
 import { functionName } from '../kernels/frame.js'
 import { expressionText, type Scope, wideText } from '../print/expression.js'
-import { capitalise, conditionText, extentText, productText } from './conditions.js'
+import { capitalise, conditionText, extentText, productText, toCount } from './conditions.js'
 import { workArguments, writeSlots } from './slots.js'
 
 /** Launches tiles. They differ in shape and in the width of their stores: the header chooses. */
@@ -46,6 +46,42 @@ export function writeElements(mapped: MappedKernel, launch: ElementLaunch, scope
   writer.writeLine('if (arguments.status != HEDDLE_OK || work == 0) return arguments.status;')
   const given = `${workArguments(mapped, 'work')}, ${args}`
   writer.writeLine(`return heddle::launch_elements(launch, error, ${name}, work, ${threads}, ${kernel}, ${given});`)
+}
+
+/** Source fragments of a launch over one run of elements. */
+interface RunLaunch {
+  readonly extents: readonly string[]
+  /** Arguments of the kernel. @param extent source of the extent of a dimension */
+  readonly args: (extent: (dim: string) => string) => string
+}
+
+/** Rows of a run of elements (src/schedule/access/one_run.ts), which are one long row where they are not aligned. @param dims those of their length */
+export function writeRun(
+  mapped: MappedKernel,
+  program: ElementwiseProgram,
+  dims: readonly string[],
+  { extents, args }: RunLaunch,
+  scope: Scope,
+  writer: CodeBlockWriter,
+): void {
+  const { names } = scope
+  const { threads } = program
+  const [all, isRun] = [names.fresh('all'), names.fresh('is_run')]
+  const { length: extent } = onlyPass(program).loop
+  const length = wideText(extent, scope)
+  const rows = productText(extents)
+  writer.writeLine('// The chunks of one long row are aligned where those of many are not.')
+  writer.writeLine(`const heddle::Count ${all} = ${rows} * ${wideText(extent, scope, toCount)};`)
+  writer.writeLine(`const bool ${isRun} = ${length} % VEC != 0 && ${all}.value <= INT32_MAX;`)
+  const chunks = (elements: string): string => `heddle::chunks_of<VEC>(static_cast<int>(${elements}))`
+  const given = args((dim) => {
+    const at = dims.indexOf(dim)
+    return at < 0 ? names.dim(dim) : `${isRun} ? ${at === 0 ? `${all}.value` : 'int64_t{1}'} : ${names.dim(dim)}`
+  })
+  const kernel = functionName(mapped, 'single')
+  const count = `${isRun} ? heddle::Count(${chunks(`${all}.value`)}) : ${rows} * ${chunks(length)}`
+  const launch = { extents: [], chunks: count, name: `"${mapped.key}"`, threads: `${threads}` }
+  writeElements(mapped, { ...launch, kernel, args: given }, scope, writer)
 }
 
 /** Elementwise variants differ in the number of chunks, so each counts its own. */

@@ -4,18 +4,22 @@ import type { Expr } from '../../ir/expr.js'
 import { getOwn } from '../../ir/get_own.js'
 import { givenDims } from '../../ir/kernel.js'
 import { extentOf, isMerged } from '../../ir/row_axis.js'
+import type { Walk } from '../../loop/ir.js'
+import { launchedVersion, walksOf } from '../../loop/kernel_loops.js'
 import { sizeOf } from '../../schedule/access/access.js'
 import { multiplesOf } from '../../schedule/access/multiples.js'
+import { oneRun } from '../../schedule/access/one_run.js'
 import { extentIn, isProduct, type MappedKernel, onlyPass, type RowProgram, type Team } from '../../schedule/mapped.js'
 import { statementsOf } from '../../schedule/normalise/passes.js'
 import { keptRows } from '../../schedule/rows/resident_rows.js'
 import { bodyWriter, functionName, lines } from '../kernels/frame.js'
 import type { Parameters } from '../kernels/kernel.js'
+import { wholeText } from '../print/apart.js'
 import { expressionText, type Scope, wideText } from '../print/expression.js'
 import { argumentText, createNames, scalarText, storageText } from '../print/names.js'
 import { capitalise, conditionText, extentText, productText, toCount } from './conditions.js'
 import { writeColumnLaunch, writeTotalsLaunch } from './divided.js'
-import { writeElements, writeGenericElements, writeTiles } from './elements.js'
+import { writeElements, writeGenericElements, writeRun, writeTiles } from './elements.js'
 import { workArguments, writeSlots } from './slots.js'
 
 /** C++ type of a team (native/device/team.cuh). */
@@ -89,11 +93,13 @@ export function launcherBody(mapped: MappedKernel, parameters: Parameters): stri
 function writeLaunch(mapped: MappedKernel, parameters: Parameters, scope: Scope, writer: CodeBlockWriter): void {
   const { program, key } = mapped
   const { names } = scope
-  const args = [
-    ...parameters.dims.map((dim) => `static_cast<int>(${names.dim(dim)})`),
-    ...parameters.attrs.map((attr) => names.attr(attr.name)),
-    ...parameters.tensors.map((tensor) => names.tensor(tensor.name)),
-  ].join(', ')
+  const argumentsWith = (extent: (dim: string) => string): string =>
+    [
+      ...parameters.dims.map((dim) => `static_cast<int>(${extent(dim)})`),
+      ...parameters.attrs.map((attr) => names.attr(attr.name)),
+      ...parameters.tensors.map((tensor) => names.tensor(tensor.name)),
+    ].join(', ')
+  const args = argumentsWith((dim) => names.dim(dim))
   const extents = mapped.axes.map((axis) => extentText(axis, mapped, scope))
   for (const extent of mergedExtents(mapped))
     writer.writeLine(`arguments.at_most((${wideText(extent, scope, toCount)}).value, INT32_MAX, "places of merged axes");`)
@@ -103,6 +109,11 @@ function writeLaunch(mapped: MappedKernel, parameters: Parameters, scope: Scope,
   }
   if (program.kind === 'elementwise' && mapped.generic === true) {
     writeGenericElements(mapped, program, args, extents, scope, writer)
+    return
+  }
+  const run = oneRun(mapped)
+  if (program.kind === 'elementwise' && run !== undefined) {
+    writeRun(mapped, program, run, { args: argumentsWith, extents }, scope, writer)
     return
   }
   if (program.kind === 'elementwise') {
@@ -160,11 +171,28 @@ function writeRowLaunch(
   writeChoice(mapped, program, scope, writer)
 }
 
+/** Declares which version of rows runs, if the launcher chooses it. @returns the variable, by walk */
+function writeVersions(mapped: MappedKernel, scope: Scope, writer: CodeBlockWriter): ReadonlyMap<Walk, string> {
+  const known = new Map<string, string>()
+  return new Map(
+    walksOf(mapped).flatMap(([walk]) => {
+      const version = launchedVersion(mapped, walk)
+      if (version === undefined) return []
+      const test = wholeText(version, scope)
+      const name = known.get(test) ?? (known.size === 0 ? 'whole' : scope.names.fresh('whole'))
+      if (!known.has(test)) writer.writeLine(`const bool ${name} = ${test};`)
+      known.set(test, name)
+      return [[walk, name] as const]
+    }),
+  )
+}
+
 function writeChoice(mapped: MappedKernel, program: RowProgram, scope: Scope, writer: CodeBlockWriter): void {
   const lengths = program.lengths?.map((e) => `int64_t{${expressionText(e, scope)}}`) ?? []
   if (program.variants.some(({ limit }) => (limit.length ?? limit.tuned) !== undefined)) {
     writer.writeLine(`const int64_t length = heddle::longest(${lengths.length === 0 ? '0' : lengths.join(', ')});`)
   }
+  const versions = writeVersions(mapped, scope, writer)
   for (const variant of program.variants) {
     writer.writeLine(`// ${capitalise(variant.reason)}.`)
     const given = [
@@ -172,7 +200,10 @@ function writeChoice(mapped: MappedKernel, program: RowProgram, scope: Scope, wr
       ...(variant.chunks === undefined ? [] : [variant.chunks]),
       ...(mapped.generic === true ? [variant.vec ?? mapped.vec] : []),
     ]
-    const kernel = `${functionName(mapped, variant.chunks === undefined ? 'reread' : 'kept')}<${given.join(', ')}>`
+    const walk = variant.chunks === undefined ? 'reread' : 'kept'
+    const of = (...last: readonly string[]): string => `${functionName(mapped, walk)}<${[...given, ...last].join(', ')}>`
+    const whole = versions.get(walk)
+    const kernel = whole === undefined ? of() : `${whole} ? ${of('true')} : ${of('false')}`
     writer.writeLine(
       `${conditionText(variant.limit)}return run(${teamText(variant.team)}{}, "${mapped.key}_${variant.name}", ${kernel});`,
     )

@@ -18,6 +18,8 @@ export interface PassContext extends Scope {
   readonly mayBeEmpty?: boolean
   /** Function that stores chunks, if not `store_chunk`. */
   readonly chunkStore?: 'store_columns'
+  /** Set if the launcher chooses the version for whole rows. */
+  readonly isLaunched?: boolean
   /** Set inside of a version for whole rows. */
   readonly isVersioned?: boolean
 }

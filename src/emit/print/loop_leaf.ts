@@ -10,7 +10,7 @@ import { scalarText, storageText } from './names.js'
 import { narrowLines } from './narrow.js'
 import { functorText } from './reductions.js'
 import { beforeStore } from './rounding.js'
-import { declare, type Printing } from './state.js'
+import { declare, type Printing, placeText } from './state.js'
 import { fillLines, tileLine } from './tiles.js'
 import { fieldsText, fieldText } from './user_monoid.js'
 import { isFold } from './user_monoids.js'
@@ -56,7 +56,7 @@ export function leafText(loop: Leaf, printing: Printing): readonly string[] {
     case 'storeChunk': {
       const { access, buffer } = loop
       const chunk = `heddle::${context.chunkStore ?? 'store_chunk'}<${widthText(access, context)}>`
-      const call = printing.apart === true ? 'heddle::store_apart<VEC, STEP>' : chunk
+      const call = printing.apart === undefined ? chunk : `heddle::store_apart<${printing.apart}>`
       const offset = chunkOffset(access, printing.first, printing)
       const text = `${whenText(loop, context)}${call}(${names.tensor(access.tensor)}, ${offset}, valid, ${given.get(buffer)});`
       return [text + mark(...loop.from)]
@@ -102,13 +102,14 @@ function chunkOffset({ run, rows, start, index, tensor, indices }: Access, at: s
 
 /** Loads a lane's chunks of a row into an array. */
 function rowLines({ load, access, guard, length, row }: Copy, name: string, chunks: string, printing: Printing): string[] {
-  const { context } = printing
+  const { context, apart } = printing
   const { names } = context
   if (chunks === 'CHUNKS') context.elements.set(row, `${name}[chunk][i]`)
   const element = names.value(access.index)
   const place = `[&](int ${element}) -> int64_t { return ${chunkOffset(access, element, printing)}; }`
   const extent = operandText(length, context)
-  const text = `heddle::load_row<${widthText(access, context)}>(team, ${names.tensor(load.tensor)}, ${extent}, ${name}, ${place});${mark(load)}`
+  const call = apart === undefined ? `load_row<${widthText(access, context)}` : `load_row_apart<${apart}`
+  const text = `heddle::${call}>(team, ${names.tensor(load.tensor)}, ${extent}, ${name}, ${place});${mark(load)}`
   const chunk = `heddle::Chunk<${storageText(tensorOf(load.tensor, context), names)}, VEC> ${name}[${chunks}]${mark(load)}`
   return guard === undefined ? [`${chunk};`, text] : [`${chunk} = {};`, `if (${operandText(guard, context)}) ${text}`]
 }
@@ -131,7 +132,7 @@ export function guardedText(
 
 /** Source of one chunk. */
 export const chunkText = ({ load, access }: Copy, printing: Printing): string =>
-  `heddle::${printing.apart === true ? 'load_apart<VEC, STEP' : `load_chunk<${widthText(access, printing.context)}`}>(${printing.context.names.tensor(load.tensor)}, ${chunkOffset(access, printing.first, printing)}, valid)`
+  `heddle::${printing.apart === undefined ? `load_chunk<${widthText(access, printing.context)}` : `load_apart<${printing.apart}`}>(${printing.context.names.tensor(load.tensor)}, ${chunkOffset(access, printing.first, printing)}, valid)`
 
 /** A load of one chunk. */
 function chunkLine(copy: Copy, printing: Printing): string {
@@ -173,11 +174,11 @@ function scannedText({ name, monoid }: Pick<Accumulator, 'name' | 'monoid'>, fie
   return typeof monoid === 'string' ? element : fieldText(monoid, field, element)
 }
 
-function accumulateLine({ into, values }: Accumulate, { context, given, first, row }: Printing): string {
+function accumulateLine({ into, values }: Accumulate, { context, given, first, row, apart }: Printing): string {
   const texts = values.map((value) => expressionText(value, context))
   const element = typeof into.monoid === 'string' ? texts.join() : fieldsText(texts)
   if (into.columns === true) return `${given.get(into.name)}.add(i, ${element}, ${row});${mark(...values)}`
-  return `${given.get(into.name)}.add(${into.scan ? 'i, ' : ''}${element}, ${first} + i);${mark(...values)}`
+  return `${given.get(into.name)}.add(${into.scan ? 'i, ' : ''}${element}, ${placeText(first, apart)});${mark(...values)}`
 }
 
 function combineLines({ accumulator, across, into }: Combine, { context, given }: Printing): string[] {

@@ -9,11 +9,12 @@ import { passStatementOf } from '../../schedule/constructs/index.js'
 import { callText, searchTexts } from '../constructs/index.js'
 import { bodyWriter, insert, lines } from '../kernels/frame.js'
 import { render } from '../templates.js'
+import { apartArguments, apartLine, printApart } from './apart.js'
 import type { PassContext } from './context.js'
 import { printDivided } from './divided_loop.js'
 import { operandText } from './expression.js'
 import { leafText } from './loop_leaf.js'
-import type { Printing } from './state.js'
+import { type Printing, placeText } from './state.js'
 import { printTileLoop } from './tiles.js'
 import { hasFullChunks, printPiece, printWork, validLine } from './work.js'
 
@@ -91,17 +92,27 @@ function searchLines({ stmt, part }: Search, { context, first, searches }: Print
   return (written[part]?.() ?? []).map((line) => line + places)
 }
 
-function printVersion({ lengths, aligned, multiples, body }: Version, printing: Printing): void {
+function printVersion({ lengths, aligned, multiples, apart, body }: Version, printing: Printing): void {
   const { context, given } = printing
   const { writer, names } = context
+  given.set(wholeFlag, 'WHOLE')
+  if (apart === true && context.isLaunched === true) {
+    writer.writeLine(apartLine)
+    print(body, { ...printing, context: { ...context, isVersioned: true }, apart: apartArguments })
+    return
+  }
   const tests = new Set(lengths.map((length) => (length === undefined ? 'false' : `${operandText(length, context)} % VEC == 0`)))
   for (const { tensor, start } of aligned) {
     const offset = start === undefined || multiples.has(start) ? '0' : (given.get(start) ?? '')
     tests.add(`heddle::is_aligned<VEC>(${names.tensor(tensor)}, ${offset})`)
   }
-  given.set(wholeFlag, 'WHOLE')
   const inner = bodyWriter(2)
-  print(body, { ...printing, context: { ...context, writer: inner, isVersioned: true } })
+  if (apart === true) inner.writeLine(apartLine)
+  print(body, {
+    ...printing,
+    context: { ...context, writer: inner, isVersioned: true },
+    ...(apart === true ? { apart: apartArguments } : {}),
+  })
   insert(render('whole', { condition: tests.size === 0 ? 'true' : [...tests].join(' &&\n      '), body: lines(inner) }), writer)
 }
 
@@ -123,12 +134,14 @@ function printLanes(loop: LaneLoop, printing: Printing): void {
   if (walk === 'single') {
     body()
   } else if (walk === 'columns') {
-    const apart = loop.apart === true
-    if (apart) writer.writeLine('constexpr int STEP = WHOLE ? 1 : Team::lanes;')
-    const firstOfTile = `heddle::first_column<Team, VEC${apart ? ', STEP' : ''}>(team, tile, ${length})`
+    const apart = loop.apart === true ? 'VEC, STEP' : undefined
+    if (apart !== undefined) writer.writeLine('constexpr int STEP = WHOLE ? 1 : Team::lanes;')
+    const firstOfTile = `heddle::first_column<Team, VEC${apart === undefined ? '' : ', STEP'}>(team, tile, ${length})`
     writer.writeLine(`const int ${first} = ${firstOfTile};`)
-    writer.writeLine(`const int valid = heddle::columns_left${apart ? '<STEP>' : ''}(${first}, ${length});`)
-    print(loop.body, { ...printing, first, apart })
+    writer.writeLine(`const int valid = heddle::columns_left${apart === undefined ? '' : '<STEP>'}(${first}, ${length});`)
+    print(loop.body, { ...printing, first, ...(apart === undefined ? {} : { apart }) })
+  } else if (printing.apart !== undefined) {
+    printApart(loop, first, context, body)
   } else if (walk === 'kept') {
     writer.writeLine('HEDDLE_UNROLL')
     writer.write('for (int chunk = 0; chunk < CHUNKS; ++chunk)').block(() => {
@@ -167,8 +180,7 @@ function printVector({ index, body }: VectorLoop, printing: Printing): void {
   if (inside.length === 0) return
   writer.writeLine('HEDDLE_UNROLL')
   writer.write('for (int i = 0; i < VEC; ++i)').block(() => {
-    if (used.indices.has(index))
-      writer.writeLine(`const int ${names.value(index)} = ${first} + i${apart === true ? ' * STEP' : ''};`)
+    if (used.indices.has(index)) writer.writeLine(`const int ${names.value(index)} = ${placeText(first, apart)};`)
     for (const line of inside) writer.writeLine(line)
   })
 }

@@ -48,6 +48,9 @@ const frame =
 /** Further names in the source around a column program. */
 const columnFrame = 'STEP arrived j left round sections shared tile tiles'
 
+/** Further names in the source around a program of rows. */
+const rowFrame = 'STEP'
+
 /** Names in the source around an interval of an axis. */
 const intervalFrame = 'interval slot slots'
 
@@ -84,7 +87,7 @@ export function createNames(mapped: Named, reserved = ''): Names {
     program,
   } = mapped
   const own = [
-    program.kind === 'columns' ? columnFrame : program.kind === 'totals' ? totalFrame : '',
+    { columns: columnFrame, totals: totalFrame, rows: rowFrame, elementwise: '' }[program.kind],
     intervalIn({ program }) === undefined ? '' : intervalFrame,
     program.kind === 'elementwise' && program.staging !== undefined ? tileFrame : '',
     ...ownsOf(kernel).map((_, i) => `Own${i}`),

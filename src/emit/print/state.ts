@@ -10,13 +10,17 @@ export interface Printing {
   readonly given: Map<string, string>
   /** Source of the first element's index in the enclosing chunk. */
   readonly first: string
-  /** True if the elements of a chunk are `STEP` apart. */
-  readonly apart?: boolean
+  /** Template arguments of accesses whose elements are `STEP` apart; undefined where they are consecutive. */
+  readonly apart?: string
   /** Source of the current row of slots. */
   readonly row?: string
   /** Source of the constructs that lanes compute together. */
   readonly searches: Map<Search['stmt'], Written>
 }
+
+/** Index of element `i` of a chunk. */
+export const placeText = (first: string, apart: Printing['apart']): string =>
+  `${first} + i${apart === undefined ? '' : ' * STEP'}`
 
 /** Replaces a made-up name by a fresh one. */
 export function declare(name: string, wanted: string, { given, context }: Printing): string {

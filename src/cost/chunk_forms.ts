@@ -1,0 +1,31 @@
+/** Forms of the chunks of rows, by their length: packs, elements that lie apart, or single elements of 16 bytes at a time. */
+import { apartVersion } from '../loop/kernel_loops.js'
+import { oneRun } from '../schedule/access/one_run.js'
+import type { MappedKernel } from '../schedule/mapped.js'
+
+/**
+ * Packs of whole, aligned rows; elements one by one that lie apart, so that neighbouring lanes share sectors (src/loop/passes/spread.ts); or single
+ * consecutive elements, of which neighbouring lanes write parts of the same sectors again and again.
+ */
+export type ChunkForm = 'packs' | 'apart' | 'single'
+
+/** Instructions for each element that is not moved in a pack: its check, its address, and its place in a word of the chunk. */
+export const checkInstructions = 2
+
+/**
+ * Share of the sectors of a warp's chunks that stores of single elements move again for each of them: 24.6 million elements of 16 bits in 88 us, of
+ * 8 bits in 45 us (H200).
+ */
+export const singleShare = 0.8
+
+/** Form of rows that a team shares. @param length of a row */
+export function rowForm(mapped: MappedKernel, walk: 'kept' | 'reread', length: number, vec: number): ChunkForm {
+  if (length % vec === 0) return 'packs'
+  return apartVersion(mapped, walk) === undefined ? 'single' : 'apart'
+}
+
+/** Form of rows whose chunks have a thread each. @param rows number of them */
+export function elementForm(mapped: MappedKernel, rows: number, length: number, vec: number): ChunkForm {
+  const isStaged = mapped.program.kind === 'elementwise' && mapped.program.staging !== undefined
+  return length % vec === 0 || rows <= 1 || isStaged || oneRun(mapped) !== undefined ? 'packs' : 'single'
+}

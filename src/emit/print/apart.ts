@@ -1,0 +1,38 @@
+/** Loops over chunks whose elements lie apart in the version for rows that are not whole (src/loop/passes/spread.ts), as CUDA source. */
+import type { LaneLoop, Version } from '../../loop/ir.js'
+import type { PassContext } from './context.js'
+import { operandText, type Scope } from './expression.js'
+
+/** Device header of the functions that this file and the accesses of such chunks call. */
+export const apartHeader = 'apart.cuh'
+
+/** Template arguments of accesses. */
+export const apartArguments = 'VEC, STEP, WHOLE'
+
+/** Declares the distance between the elements of a chunk. */
+export const apartLine = 'constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;'
+
+/** Test of a launcher: true if all chunks of a version are full and aligned. */
+export function wholeText({ lengths, aligned }: Version, scope: Scope): string {
+  const whole = lengths.map((length) => (length === undefined ? 'false' : `${operandText(length, scope)} % VEC == 0`))
+  const tensors = aligned.map(({ tensor }) => `heddle::begins_aligned<VEC>(${scope.names.tensor(tensor)})`)
+  return [...new Set([...whole, ...tensors])].join(' && ')
+}
+
+/** Prints the loop of a lane over its chunks. @param first name of the index of a chunk's first element @param body prints what is done with a chunk */
+export function printApart(loop: LaneLoop, first: string, context: PassContext, body: () => void): void {
+  const { writer } = context
+  const length = operandText(loop.length, context)
+  const isKept = loop.walk === 'kept'
+  if (isKept) writer.writeLine('HEDDLE_UNROLL')
+  else if (loop.unrolled) writer.writeLine('HEDDLE_UNROLL_FEW')
+  const header = isKept
+    ? 'int chunk = 0; chunk < CHUNKS; ++chunk'
+    : `int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(${length}); chunk += Team::lanes`
+  writer.write(`for (${header})`).block(() => {
+    writer.writeLine(`const int ${first} = heddle::first_apart<VEC, STEP>(chunk${isKept ? ' * Team::lanes + team.lane()' : ''});`)
+    writer.writeLine(`const int valid = heddle::left_apart<STEP>(${length} - ${first});`)
+    if (isKept) writer.writeLine('if (valid <= 0) break;')
+    body()
+  })
+}

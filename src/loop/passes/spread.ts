@@ -1,0 +1,78 @@
+/**
+ * Rows that are not whole. Where their length is no multiple of the width, neither loads nor stores can move packs, and a chunk of consecutive elements
+ * would be moved one by one, 16 bytes from those of the next lane: eight partial writes of each sector. There, the elements of a chunk lie as far apart as
+ * a warp has lanes, so that neighbouring lanes move neighbouring elements. It applies to loops in which the place of an element in its chunk has no
+ * meaning: elementwise values and reductions, which combine in any order. The choice depends on the launch alone, never on the row.
+ *
+ *     c = (chunk * 32 + lane) * VEC + i         becomes, in the version for other rows, c = chunk * 32 * VEC + i * 32 + lane
+ */
+import type { Expr } from '../../ir/expr.js'
+import { numberOf } from '../../schedule/access/access.js'
+import { isHostExpr } from '../../schedule/normalise/host_expr.js'
+import { contains, sameExpr } from '../../schedule/normalise/rewrite.js'
+import { firstOf, placeOf } from '../chunk_values.js'
+import { eachLoop, type LaneLoop, type Loop, type Version } from '../ir.js'
+import type { Frame } from '../state.js'
+import { placesOf, valuesOf } from '../walk.js'
+
+/** @param frame widths of chunks */
+export function spread(loops: readonly Loop[], { widths }: Pick<Frame, 'widths'>): readonly Loop[] {
+  const isKnown = (length: Expr | undefined): boolean => {
+    const known = length === undefined ? undefined : numberOf(length)
+    return known !== undefined && widths.every((width) => known % width === 0)
+  }
+  if (widths.every((width) => width === 1)) return loops
+  return loops.map((loop) =>
+    loop.kind === 'version' && !isKnown(loop.lengths[0]) && mayLieApart(loop) ? { ...loop, apart: true } : loop,
+  )
+}
+
+/** True if elements of a chunk may lie apart in the version for rows that are not whole. */
+export function mayLieApart(version: Version): boolean {
+  const { lengths, stated, aligned, multiples, body } = version
+  const [length] = lengths
+  if (
+    length === undefined ||
+    !isHostExpr(length) ||
+    stated.length > 0 ||
+    !lengths.every((other) => other !== undefined && sameExpr(other, length))
+  )
+    return false
+  // A row whose own place decides if it is aligned would have an order of its own.
+  const isUniform = aligned.every(({ start }) => start === undefined || multiples.has(start))
+  const isMoved = aligned.some(({ start }) => start !== undefined)
+  const all: Loop[] = []
+  eachLoop(body, (loop) => all.push(loop))
+  const lanes = all.filter(isLanes)
+  const inLoops = lanes.every((loop) => loop.step === 'chunk' && !loop.together && sameExpr(loop.length, length))
+  return isUniform && isMoved && inLoops && all.every((loop) => isOrderless(loop) && !readsPlaces(loop, lanes))
+}
+
+const isLanes = (loop: Loop): loop is LaneLoop => loop.kind === 'for' && loop.owner === 'lane'
+
+/** True for nodes that do the same with the elements of a chunk in any order. */
+function isOrderless(loop: Loop): boolean {
+  switch (loop.kind) {
+    case 'copy':
+    case 'storeChunk':
+      return loop.access.whole
+    case 'prefetch':
+      return loop.copy.access.whole
+    case 'accumulator':
+      return !loop.scan
+    case 'let':
+      return loop.ofChunk === undefined
+    case 'for':
+      return loop.owner === 'lane' || loop.owner === 'vector'
+    default:
+      return orderless.has(loop.kind)
+  }
+}
+
+const orderless: ReadonlySet<Loop['kind']> = new Set(['buffer', 'compute', 'fill', 'accumulate', 'combine', 'exists', 'store'])
+
+/** True if a node uses the place of an element in its chunk, or the first of them. */
+function readsPlaces(loop: Loop, lanes: readonly LaneLoop[]): boolean {
+  const places = new Set(lanes.flatMap(({ index }) => [firstOf(index), placeOf(index)]))
+  return [...valuesOf(loop), ...placesOf(loop)].some((e) => contains(e, (node) => node.kind === 'index' && places.has(node.name)))
+}
