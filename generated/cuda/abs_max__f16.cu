@@ -8,12 +8,19 @@
 // abs_max__f16_block_tall: a block of 512 threads a row; 1 x 8 values a lane in registers
 // abs_max__f16_block_wide: a block of 512 threads a row; 2 x 8 values a lane in registers
 // abs_max__f16_block_reread: a block of 512 threads a row; values computed again in every pass
+// abs_max__f16: a warp for at most 512 chunks of 8, a block for every 2048 of more, at most 1024 blocks; the last to end combines theirs
 #include "kernel.cuh"
 #include "apart.cuh"
+#include "split.cuh"
+#include "totals.cuh"
 
 namespace {
 
 using T = __half;
+constexpr int VEC = 8;
+
+namespace in_rows {
+
 constexpr int VEC = 8;
 
 // Row values stay in registers: CHUNKS chunks of VEC elements a lane.
@@ -80,9 +87,7 @@ __global__ void __launch_bounds__(Team::threads, 2) abs_max_reread(
   if (team.lane() == 0) heddle::write(y, m1, y1);
 }
 
-}  // namespace
-
-extern "C" int32_t heddle_launch_abs_max__f16(const heddle_launch* launch, heddle_error* error) {
+int32_t run(const heddle_launch* launch, heddle_error* error) {
   heddle::Arguments arguments(launch, error, {"abs_max__f16", 2, 2, 0});
   const int64_t m = arguments.dim(0, "m");
   const int64_t n = arguments.dim(1, "n");
@@ -111,4 +116,86 @@ extern "C" int32_t heddle_launch_abs_max__f16(const heddle_launch* launch, heddl
   if (length <= 8192) return run(heddle::BlockTeam<512>{}, "abs_max__f16_block_wide", whole ? abs_max_kept<heddle::BlockTeam<512>, 2, true> : abs_max_kept<heddle::BlockTeam<512>, 2, false>);
   // Longer than registers hold: every pass reads the row again.
   return run(heddle::BlockTeam<512>{}, "abs_max__f16_block_reread", whole ? abs_max_reread<heddle::BlockTeam<512>, true> : abs_max_reread<heddle::BlockTeam<512>, false>);
+}
+
+}  // namespace in_rows
+
+// Teams combine the chunks of a tensor. One that is ALONE, or the last of several, computes the outputs.
+template <class Team, bool ALONE>
+__global__ void __launch_bounds__(heddle::total_threads, 2) abs_max_part1_parts(
+    const int64_t rows,
+    const int64_t chunks,
+    const int parts,
+    [[maybe_unused]] const heddle::Out<float> sums,
+    [[maybe_unused]] const heddle::Out<int> arrived,
+    const int n,
+    const heddle::In<T> x,
+    const heddle::Out<float> y) {
+  heddle::begin_kernel();
+  [[maybe_unused]] const Team team;
+  [[maybe_unused]] int64_t position = team.row() / parts;
+  if (position >= rows) return;
+  const int part = static_cast<int>(team.row() % parts);
+  const int m1 = static_cast<int>(position);
+  const bool whole = n % VEC == 0 &&
+      heddle::is_aligned<VEC>(x, 0);
+  const auto compute = [&](auto choice) {
+    constexpr bool WHOLE = decltype(choice)::value;
+    heddle::Accumulator<heddle::Max<float>> y1_lanes;
+    const int64_t stride = int64_t{parts} * Team::lanes;
+    for (int64_t round = int64_t{part} * Team::lanes + team.lane(); round < chunks; round += heddle::total_loads * stride) {
+      heddle::Chunk<T, VEC> x_c[heddle::total_loads];
+      HEDDLE_UNROLL
+      for (int j = 0; j < heddle::total_loads; ++j) {
+        int64_t at = round + j * stride;
+        if (at >= chunks) break;
+        const int c0 = static_cast<int>(at) * VEC;
+        [[maybe_unused]] const int valid = n - c0;
+        x_c[j] = heddle::load_chunk<VEC, WHOLE>(x, (static_cast<int64_t>(m1) * n) + c0, valid);
+      }
+      HEDDLE_UNROLL
+      for (int j = 0; j < heddle::total_loads; ++j) {
+        int64_t at = round + j * stride;
+        if (at >= chunks) break;
+        const int c0 = static_cast<int>(at) * VEC;
+        [[maybe_unused]] const int valid = n - c0;
+        HEDDLE_UNROLL
+        for (int i = 0; i < VEC; ++i) {
+          if (WHOLE || i < valid) y1_lanes.add((fabsf(x_c[j][i]) < 3e+38f) ? fabsf(x_c[j][i]) : 3e+38f, c0 + i);
+        }
+        y1_lanes.end_chunk();
+      }
+    }
+    if (!heddle::combine_totals<ALONE>(team, part, parts, sums, arrived, y1_lanes)) return;
+    [[maybe_unused]] const float y1 = heddle::Max<float>::result(y1_lanes.total);
+    if (team.lane() == 0) heddle::write(y, m1, y1);
+  };
+  if (whole) {
+    compute(heddle::Constant<true>{});
+  } else {
+    compute(heddle::Constant<false>{});
+  }
+}
+
+}  // namespace
+
+static int32_t last_of_abs_max__f16(const heddle_launch* launch, heddle_error* error) {
+  heddle::Arguments arguments(launch, error, {"abs_max__f16", 2, 2, 0});
+  const int64_t m = arguments.dim(0, "m");
+  const int64_t n = arguments.dim(1, "n");
+  const auto x = arguments.in<T>(0, "x", heddle::Count(m) * n);
+  const auto y = arguments.out<float>(1, "y", m);
+  return heddle::launch_totals(launch, error, arguments, "abs_max__f16", heddle::Count(m), heddle::Count(heddle::chunks_of<VEC>(static_cast<int>(n))), heddle::words_of_totals<heddle::Max<float>>, abs_max_part1_parts<heddle::WalkingWarp, true>, abs_max_part1_parts<heddle::WalkingBlock, true>, abs_max_part1_parts<heddle::WalkingBlock, false>, static_cast<int>(n), x, y);
+}
+
+extern "C" int32_t heddle_launch_abs_max__f16(const heddle_launch* launch, heddle_error* error) {
+  heddle::Arguments arguments(launch, error, {"abs_max__f16", 2, 2, 0});
+  const int64_t m = arguments.dim(0, "m");
+  const int64_t n = arguments.dim(1, "n");
+  // A block each computes rows of up to 32768 elements; the blocks of all rows together divide longer ones.
+  if (heddle::suit_blocks(n, 32768)) return in_rows::run(launch, error);
+  const heddle::Count elements[] = {heddle::Count(0)};
+  heddle::Split<1> split(launch, error, arguments, "abs_max__f16", elements);
+  split.run(last_of_abs_max__f16, 0, 1);
+  return split.status;
 }

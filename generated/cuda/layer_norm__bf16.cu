@@ -8,13 +8,22 @@
 // layer_norm__bf16_block_tall: a block of 512 threads a row; 1 x 8 values a lane in registers
 // layer_norm__bf16_block_wide: a block of 512 threads a row; 2 x 8 values a lane in registers
 // layer_norm__bf16_block_reread: a block of 512 threads a row; values computed again in every pass
+// layer_norm_part1__bf16: a warp for at most 512 chunks of 8, a block for every 2048 of more, at most 1024 blocks; the last to end combines theirs
+// layer_norm_part2__bf16: a warp for at most 512 chunks of 8, a block for every 2048 of more, at most 1024 blocks; the last to end combines theirs
+// layer_norm__bf16: elementwise: a chunk of 8 elements a thread, 256 threads a block
 #include "kernel.cuh"
 #include "apart.cuh"
 #include "request.cuh"
+#include "split.cuh"
+#include "totals.cuh"
 
 namespace {
 
 using T = __nv_bfloat16;
+constexpr int VEC = 8;
+
+namespace in_rows {
+
 constexpr int VEC = 8;
 
 // Row values stay in registers: CHUNKS chunks of VEC elements a lane.
@@ -150,9 +159,7 @@ __global__ void __launch_bounds__(Team::threads, 2) layer_norm_reread(
   }
 }
 
-}  // namespace
-
-extern "C" int32_t heddle_launch_layer_norm__bf16(const heddle_launch* launch, heddle_error* error) {
+int32_t run(const heddle_launch* launch, heddle_error* error) {
   heddle::Arguments arguments(launch, error, {"layer_norm__bf16", 4, 2, 1});
   const int64_t m = arguments.dim(0, "m");
   const int64_t n = arguments.dim(1, "n");
@@ -184,4 +191,235 @@ extern "C" int32_t heddle_launch_layer_norm__bf16(const heddle_launch* launch, h
   if (length <= 8192) return run(heddle::BlockTeam<512>{}, "layer_norm__bf16_block_wide", whole ? layer_norm_kept<heddle::BlockTeam<512>, 2, true> : layer_norm_kept<heddle::BlockTeam<512>, 2, false>);
   // Longer than registers hold: every pass reads the row again.
   return run(heddle::BlockTeam<512>{}, "layer_norm__bf16_block_reread", whole ? layer_norm_reread<heddle::BlockTeam<512>, true> : layer_norm_reread<heddle::BlockTeam<512>, false>);
+}
+
+}  // namespace in_rows
+
+namespace part1 {
+
+constexpr int VEC = 8;
+
+// Teams combine the chunks of a tensor. One that is ALONE, or the last of several, computes the outputs.
+template <class Team, bool ALONE>
+__global__ void __launch_bounds__(heddle::total_threads, 2) layer_norm_part1_parts(
+    const int64_t rows,
+    const int64_t chunks,
+    const int parts,
+    [[maybe_unused]] const heddle::Out<float> sums,
+    [[maybe_unused]] const heddle::Out<int> arrived,
+    const int n,
+    const heddle::In<T> x,
+    const heddle::Out<float> sum0_once) {
+  heddle::begin_kernel();
+  [[maybe_unused]] const Team team;
+  [[maybe_unused]] int64_t position = team.row() / parts;
+  if (position >= rows) return;
+  const int part = static_cast<int>(team.row() % parts);
+  const int m1 = static_cast<int>(position);
+  const bool whole = n % VEC == 0 &&
+      heddle::is_aligned<VEC>(x, 0);
+  const auto compute = [&](auto choice) {
+    constexpr bool WHOLE = decltype(choice)::value;
+    heddle::Accumulator<heddle::Sum<float>> sum0_lanes;
+    const int64_t stride = int64_t{parts} * Team::lanes;
+    for (int64_t round = int64_t{part} * Team::lanes + team.lane(); round < chunks; round += heddle::total_loads * stride) {
+      heddle::Chunk<T, VEC> x_c1[heddle::total_loads];
+      HEDDLE_UNROLL
+      for (int j = 0; j < heddle::total_loads; ++j) {
+        int64_t at = round + j * stride;
+        if (at >= chunks) break;
+        const int c1_0 = static_cast<int>(at) * VEC;
+        [[maybe_unused]] const int valid = n - c1_0;
+        x_c1[j] = heddle::load_chunk<VEC, WHOLE>(x, (static_cast<int64_t>(m1) * n) + c1_0, valid);
+      }
+      HEDDLE_UNROLL
+      for (int j = 0; j < heddle::total_loads; ++j) {
+        int64_t at = round + j * stride;
+        if (at >= chunks) break;
+        const int c1_0 = static_cast<int>(at) * VEC;
+        [[maybe_unused]] const int valid = n - c1_0;
+        HEDDLE_UNROLL
+        for (int i = 0; i < VEC; ++i) {
+          if (WHOLE || i < valid) sum0_lanes.add(x_c1[j][i], c1_0 + i);
+        }
+        sum0_lanes.end_chunk();
+      }
+    }
+    if (!heddle::combine_totals<ALONE>(team, part, parts, sums, arrived, sum0_lanes)) return;
+    [[maybe_unused]] const float sum0 = heddle::Sum<float>::result(sum0_lanes.total);
+    if (team.lane() == 0) heddle::write(sum0_once, m1, sum0);
+  };
+  if (whole) {
+    compute(heddle::Constant<true>{});
+  } else {
+    compute(heddle::Constant<false>{});
+  }
+}
+
+int32_t run(const heddle_launch* launch, heddle_error* error) {
+  heddle::Arguments arguments(launch, error, {"layer_norm_part1__bf16", 2, 2, 1});
+  const int64_t m = arguments.dim(0, "m");
+  const int64_t n = arguments.dim(1, "n");
+  arguments.f32_attr(0, "eps");
+  const auto x = arguments.in<T>(0, "x", heddle::Count(m) * n);
+  const auto sum0_once = arguments.out<float>(1, "sum0_once", m);
+  return heddle::launch_totals(launch, error, arguments, "layer_norm_part1__bf16", heddle::Count(m), heddle::Count(heddle::chunks_of<VEC>(static_cast<int>(n))), heddle::words_of_totals<heddle::Sum<float>>, layer_norm_part1_parts<heddle::WalkingWarp, true>, layer_norm_part1_parts<heddle::WalkingBlock, true>, layer_norm_part1_parts<heddle::WalkingBlock, false>, static_cast<int>(n), x, sum0_once);
+}
+
+}  // namespace part1
+
+namespace part2 {
+
+constexpr int VEC = 8;
+
+// Teams combine the chunks of a tensor. One that is ALONE, or the last of several, computes the outputs.
+template <class Team, bool ALONE>
+__global__ void __launch_bounds__(heddle::total_threads, 2) layer_norm_part2_parts(
+    const int64_t rows,
+    const int64_t chunks,
+    const int parts,
+    [[maybe_unused]] const heddle::Out<float> sums,
+    [[maybe_unused]] const heddle::Out<int> arrived,
+    const int n,
+    const heddle::In<T> x,
+    const heddle::In<float> sum0_once,
+    const heddle::Out<float> sum1_once) {
+  heddle::begin_kernel();
+  [[maybe_unused]] const Team team;
+  [[maybe_unused]] int64_t position = team.row() / parts;
+  if (position >= rows) return;
+  const int part = static_cast<int>(team.row() % parts);
+  const int m1 = static_cast<int>(position);
+  const float sum0_once_read = heddle::read(sum0_once, m1);
+  const float mean = sum0_once_read / static_cast<float>(n);
+  const bool whole = n % VEC == 0 &&
+      heddle::is_aligned<VEC>(x, 0);
+  const auto compute = [&](auto choice) {
+    constexpr bool WHOLE = decltype(choice)::value;
+    heddle::Accumulator<heddle::Sum<float>> sum1_lanes;
+    const int64_t stride = int64_t{parts} * Team::lanes;
+    for (int64_t round = int64_t{part} * Team::lanes + team.lane(); round < chunks; round += heddle::total_loads * stride) {
+      heddle::Chunk<T, VEC> x_c2[heddle::total_loads];
+      HEDDLE_UNROLL
+      for (int j = 0; j < heddle::total_loads; ++j) {
+        int64_t at = round + j * stride;
+        if (at >= chunks) break;
+        const int c2_0 = static_cast<int>(at) * VEC;
+        [[maybe_unused]] const int valid = n - c2_0;
+        x_c2[j] = heddle::load_chunk<VEC, WHOLE>(x, (static_cast<int64_t>(m1) * n) + c2_0, valid);
+      }
+      HEDDLE_UNROLL
+      for (int j = 0; j < heddle::total_loads; ++j) {
+        int64_t at = round + j * stride;
+        if (at >= chunks) break;
+        const int c2_0 = static_cast<int>(at) * VEC;
+        [[maybe_unused]] const int valid = n - c2_0;
+        HEDDLE_UNROLL
+        for (int i = 0; i < VEC; ++i) {
+          if (WHOLE || i < valid) sum1_lanes.add(heddle::square(x_c2[j][i] - mean), c2_0 + i);
+        }
+        sum1_lanes.end_chunk();
+      }
+    }
+    if (!heddle::combine_totals<ALONE>(team, part, parts, sums, arrived, sum1_lanes)) return;
+    [[maybe_unused]] const float sum1 = heddle::Sum<float>::result(sum1_lanes.total);
+    if (team.lane() == 0) heddle::write(sum1_once, m1, sum1);
+  };
+  if (whole) {
+    compute(heddle::Constant<true>{});
+  } else {
+    compute(heddle::Constant<false>{});
+  }
+}
+
+int32_t run(const heddle_launch* launch, heddle_error* error) {
+  heddle::Arguments arguments(launch, error, {"layer_norm_part2__bf16", 3, 2, 1});
+  const int64_t m = arguments.dim(0, "m");
+  const int64_t n = arguments.dim(1, "n");
+  arguments.f32_attr(0, "eps");
+  const auto x = arguments.in<T>(0, "x", heddle::Count(m) * n);
+  const auto sum0_once = arguments.in<float>(1, "sum0_once", m);
+  const auto sum1_once = arguments.out<float>(2, "sum1_once", m);
+  return heddle::launch_totals(launch, error, arguments, "layer_norm_part2__bf16", heddle::Count(m), heddle::Count(heddle::chunks_of<VEC>(static_cast<int>(n))), heddle::words_of_totals<heddle::Sum<float>>, layer_norm_part2_parts<heddle::WalkingWarp, true>, layer_norm_part2_parts<heddle::WalkingBlock, true>, layer_norm_part2_parts<heddle::WalkingBlock, false>, static_cast<int>(n), x, sum0_once, sum1_once);
+}
+
+}  // namespace part2
+
+// Each thread computes one chunk of VEC elements.
+__global__ void __launch_bounds__(256, 1) layer_norm_elementwise(
+    const int64_t work,
+    const int n,
+    const float eps,
+    const heddle::In<T> x,
+    const heddle::In<T> gamma,
+    const heddle::In<T> beta,
+    const heddle::In<float> sum0_once,
+    const heddle::In<float> sum1_once,
+    const heddle::Out<T> y) {
+  heddle::begin_kernel();
+  int64_t position = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
+  if (position >= work) return;
+  const int c0 = heddle::peel(position, heddle::chunks_of<VEC>(n)) * VEC;
+  const int valid = n - c0;
+  const int m1 = static_cast<int>(position);
+  const float sum1_once_read = heddle::read(sum1_once, m1);
+  const float sum0_once_read = heddle::read(sum0_once, m1);
+  const float mean = sum0_once_read / static_cast<float>(n);
+  const float variance = sum1_once_read / static_cast<float>(n);
+  const float row_rsqrt = rsqrtf(variance + eps);
+  const int64_t start = static_cast<int64_t>(m1) * n;
+  const bool whole = n % VEC == 0 &&
+      heddle::is_aligned<VEC>(x, 0) &&
+      heddle::is_aligned<VEC>(gamma, 0) &&
+      heddle::is_aligned<VEC>(beta, 0) &&
+      heddle::is_aligned<VEC>(y, 0);
+  const auto compute = [&](auto choice) {
+    constexpr bool WHOLE = decltype(choice)::value;
+    const auto v = heddle::load_chunk<VEC, WHOLE>(x, start + c0, valid);
+    const auto gamma_c = heddle::load_chunk<VEC, WHOLE>(gamma, c0, valid);
+    const auto beta_c = heddle::load_chunk<VEC, WHOLE>(beta, c0, valid);
+    float y_c[VEC];
+    HEDDLE_UNROLL
+    for (int i = 0; i < VEC; ++i) {
+      y_c[i] = (((v[i] - mean) * row_rsqrt) * gamma_c[i]) + beta_c[i];
+    }
+    heddle::store_chunk<VEC, WHOLE>(y, start + c0, valid, y_c);
+  };
+  if (whole) {
+    compute(heddle::Constant<true>{});
+  } else {
+    compute(heddle::Constant<false>{});
+  }
+}
+
+}  // namespace
+
+static int32_t last_of_layer_norm__bf16(const heddle_launch* launch, heddle_error* error) {
+  heddle::Arguments arguments(launch, error, {"layer_norm__bf16", 6, 2, 1});
+  const int64_t m = arguments.dim(0, "m");
+  const int64_t n = arguments.dim(1, "n");
+  const float eps = arguments.f32_attr(0, "eps");
+  const auto x = arguments.in<T>(0, "x", heddle::Count(m) * n);
+  const auto gamma = arguments.in<T>(1, "gamma", n);
+  const auto beta = arguments.in<T>(2, "beta", n);
+  const auto sum0_once = arguments.in<float>(3, "sum0_once", m);
+  const auto sum1_once = arguments.in<float>(4, "sum1_once", m);
+  const auto y = arguments.out<T>(5, "y", heddle::Count(m) * n);
+  const int64_t work = arguments.work(heddle::Count(m) * heddle::chunks_of<VEC>(static_cast<int>(n)), 256);
+  if (arguments.status != HEDDLE_OK || work == 0) return arguments.status;
+  return heddle::launch_elements(launch, error, "layer_norm__bf16", work, 256, layer_norm_elementwise, work, static_cast<int>(n), eps, x, gamma, beta, sum0_once, sum1_once, y);
+}
+
+extern "C" int32_t heddle_launch_layer_norm__bf16(const heddle_launch* launch, heddle_error* error) {
+  heddle::Arguments arguments(launch, error, {"layer_norm__bf16", 4, 2, 1});
+  const int64_t m = arguments.dim(0, "m");
+  const int64_t n = arguments.dim(1, "n");
+  // A block each computes rows of up to 98304 elements; the blocks of all rows together divide longer ones.
+  if (heddle::suit_blocks(n, 98304)) return in_rows::run(launch, error);
+  const heddle::Count elements[] = {heddle::Count(m), heddle::Count(m)};
+  heddle::Split<2> split(launch, error, arguments, "layer_norm__bf16", elements);
+  split.run(part1::run, 0, -1);
+  split.run(part2::run, 0, -1, -2);
+  split.run(last_of_layer_norm__bf16, 0, 1, 2, -1, -2, 3);
+  return split.status;
 }

@@ -8,10 +8,17 @@
 // locate_rows_block_tall: a block of 512 threads a row; 1 x 4 values a lane in registers
 // locate_rows_block_wide: a block of 512 threads a row; 4 x 4 values a lane in registers
 // locate_rows_block_reread: a block of 512 threads a row; values computed again in every pass
+// locate_rows: a warp for at most 512 chunks of 4, a block for every 2048 of more, at most 1024 blocks; the last to end combines theirs
 #include "kernel.cuh"
 #include "request.cuh"
+#include "split.cuh"
+#include "totals.cuh"
 
 namespace {
+
+constexpr int VEC = 4;
+
+namespace in_rows {
 
 constexpr int VEC = 4;
 
@@ -107,9 +114,7 @@ __global__ void __launch_bounds__(Team::threads, 2) locate_rows_reread(
   }
 }
 
-}  // namespace
-
-extern "C" int32_t heddle_launch_locate_rows(const heddle_launch* launch, heddle_error* error) {
+int32_t run(const heddle_launch* launch, heddle_error* error) {
   heddle::Arguments arguments(launch, error, {"locate_rows", 4, 2, 0});
   const int64_t t = arguments.dim(0, "t");
   const int64_t b = arguments.dim(1, "b");
@@ -139,4 +144,95 @@ extern "C" int32_t heddle_launch_locate_rows(const heddle_launch* launch, heddle
   if (length <= 8192) return run(heddle::BlockTeam<512>{}, "locate_rows_block_wide", locate_rows_kept<heddle::BlockTeam<512>, 4>);
   // Longer than registers hold: every pass reads the row again.
   return run(heddle::BlockTeam<512>{}, "locate_rows_block_reread", locate_rows_reread<heddle::BlockTeam<512>>);
+}
+
+}  // namespace in_rows
+
+// Teams combine the chunks of a tensor. One that is ALONE, or the last of several, computes the outputs.
+template <class Team, bool ALONE>
+__global__ void __launch_bounds__(heddle::total_threads, 2) locate_rows_part1_parts(
+    const int64_t rows,
+    const int64_t chunks,
+    const int parts,
+    [[maybe_unused]] const heddle::Out<float> sums,
+    [[maybe_unused]] const heddle::Out<int> arrived,
+    const int b,
+    const heddle::In<int> starts,
+    const heddle::In<int> lengths,
+    const heddle::Out<int> sequences,
+    const heddle::Out<int> positions) {
+  heddle::begin_kernel();
+  [[maybe_unused]] const Team team;
+  [[maybe_unused]] int64_t position = team.row() / parts;
+  if (position >= rows) return;
+  const int part = static_cast<int>(team.row() % parts);
+  const int t1 = static_cast<int>(position);
+  const bool whole = b % VEC == 0 &&
+      heddle::is_aligned<VEC>(starts, 0) &&
+      heddle::is_aligned<VEC>(lengths, 0);
+  const auto compute = [&](auto choice) {
+    constexpr bool WHOLE = decltype(choice)::value;
+    heddle::Accumulator<heddle::Sum<int>> ended_lanes;
+    const int64_t stride = int64_t{parts} * Team::lanes;
+    for (int64_t round = int64_t{part} * Team::lanes + team.lane(); round < chunks; round += heddle::total_loads * stride) {
+      heddle::Chunk<int, VEC> starts_c[heddle::total_loads];
+      heddle::Chunk<int, VEC> lengths_c[heddle::total_loads];
+      HEDDLE_UNROLL
+      for (int j = 0; j < heddle::total_loads; ++j) {
+        int64_t at = round + j * stride;
+        if (at >= chunks) break;
+        const int c0 = static_cast<int>(at) * VEC;
+        [[maybe_unused]] const int valid = b - c0;
+        starts_c[j] = heddle::load_chunk<VEC, WHOLE>(starts, c0, valid);
+        lengths_c[j] = heddle::load_chunk<VEC, WHOLE>(lengths, c0, valid);
+      }
+      HEDDLE_UNROLL
+      for (int j = 0; j < heddle::total_loads; ++j) {
+        int64_t at = round + j * stride;
+        if (at >= chunks) break;
+        const int c0 = static_cast<int>(at) * VEC;
+        [[maybe_unused]] const int valid = b - c0;
+        HEDDLE_UNROLL
+        for (int i = 0; i < VEC; ++i) {
+          if (WHOLE || i < valid) ended_lanes.add(((starts_c[j][i] + lengths_c[j][i]) <= t1) ? 1 : 0, c0 + i);
+        }
+        ended_lanes.end_chunk();
+      }
+    }
+    if (!heddle::combine_totals<ALONE>(team, part, parts, sums, arrived, ended_lanes)) return;
+    [[maybe_unused]] const int ended = heddle::Sum<int>::result(ended_lanes.total);
+    const bool inside = ended < b;
+    if (team.lane() == 0) heddle::write(sequences, t1, inside ? ended : (-1));
+    if (team.lane() == 0) heddle::write(positions, t1, inside ? (t1 - heddle::read(starts, inside ? ended : 0)) : 0);
+  };
+  if (whole) {
+    compute(heddle::Constant<true>{});
+  } else {
+    compute(heddle::Constant<false>{});
+  }
+}
+
+}  // namespace
+
+static int32_t last_of_locate_rows(const heddle_launch* launch, heddle_error* error) {
+  heddle::Arguments arguments(launch, error, {"locate_rows", 4, 2, 0});
+  const int64_t t = arguments.dim(0, "t");
+  const int64_t b = arguments.dim(1, "b");
+  const auto starts = arguments.in<int>(0, "starts", b);
+  const auto lengths = arguments.in<int>(1, "lengths", b);
+  const auto sequences = arguments.out<int>(2, "sequences", t);
+  const auto positions = arguments.out<int>(3, "positions", t);
+  return heddle::launch_totals(launch, error, arguments, "locate_rows", heddle::Count(t), heddle::Count(heddle::chunks_of<VEC>(static_cast<int>(b))), heddle::words_of_totals<heddle::Sum<int>>, locate_rows_part1_parts<heddle::WalkingWarp, true>, locate_rows_part1_parts<heddle::WalkingBlock, true>, locate_rows_part1_parts<heddle::WalkingBlock, false>, static_cast<int>(b), starts, lengths, sequences, positions);
+}
+
+extern "C" int32_t heddle_launch_locate_rows(const heddle_launch* launch, heddle_error* error) {
+  heddle::Arguments arguments(launch, error, {"locate_rows", 4, 2, 0});
+  const int64_t t = arguments.dim(0, "t");
+  const int64_t b = arguments.dim(1, "b");
+  // A block each computes rows of up to 65536 elements; the blocks of all rows together divide longer ones.
+  if (heddle::suit_blocks(b, 65536)) return in_rows::run(launch, error);
+  const heddle::Count elements[] = {heddle::Count(0)};
+  heddle::Split<1> split(launch, error, arguments, "locate_rows", elements);
+  split.run(last_of_locate_rows, 0, 1, 2, 3);
+  return split.status;
 }

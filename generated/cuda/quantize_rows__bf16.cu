@@ -8,12 +8,20 @@
 // quantize_rows__bf16_block_tall: a block of 512 threads a row; 1 x 8 values a lane in registers
 // quantize_rows__bf16_block_wide: a block of 512 threads a row; 2 x 8 values a lane in registers
 // quantize_rows__bf16_block_reread: a block of 512 threads a row; values computed again in every pass
+// quantize_rows_part1__bf16: a warp for at most 512 chunks of 8, a block for every 2048 of more, at most 1024 blocks; the last to end combines theirs
+// quantize_rows__bf16: elementwise: a chunk of 8 elements a thread, 256 threads a block
 #include "kernel.cuh"
 #include "apart.cuh"
+#include "split.cuh"
+#include "totals.cuh"
 
 namespace {
 
 using T = __nv_bfloat16;
+constexpr int VEC = 8;
+
+namespace in_rows {
+
 constexpr int VEC = 8;
 
 // Row values stay in registers: CHUNKS chunks of VEC elements a lane.
@@ -106,9 +114,7 @@ __global__ void __launch_bounds__(Team::threads, 2) quantize_rows_reread(
   }
 }
 
-}  // namespace
-
-extern "C" int32_t heddle_launch_quantize_rows__bf16(const heddle_launch* launch, heddle_error* error) {
+int32_t run(const heddle_launch* launch, heddle_error* error) {
   heddle::Arguments arguments(launch, error, {"quantize_rows__bf16", 3, 2, 0});
   const int64_t m = arguments.dim(0, "m");
   const int64_t n = arguments.dim(1, "n");
@@ -138,4 +144,133 @@ extern "C" int32_t heddle_launch_quantize_rows__bf16(const heddle_launch* launch
   if (length <= 8192) return run(heddle::BlockTeam<512>{}, "quantize_rows__bf16_block_wide", whole ? quantize_rows_kept<heddle::BlockTeam<512>, 2, true> : quantize_rows_kept<heddle::BlockTeam<512>, 2, false>);
   // Longer than registers hold: every pass reads the row again.
   return run(heddle::BlockTeam<512>{}, "quantize_rows__bf16_block_reread", whole ? quantize_rows_reread<heddle::BlockTeam<512>, true> : quantize_rows_reread<heddle::BlockTeam<512>, false>);
+}
+
+}  // namespace in_rows
+
+namespace part1 {
+
+constexpr int VEC = 8;
+
+// Teams combine the chunks of a tensor. One that is ALONE, or the last of several, computes the outputs.
+template <class Team, bool ALONE>
+__global__ void __launch_bounds__(heddle::total_threads, 2) quantize_rows_part1_parts(
+    const int64_t rows,
+    const int64_t chunks,
+    const int parts,
+    [[maybe_unused]] const heddle::Out<float> sums,
+    [[maybe_unused]] const heddle::Out<int> arrived,
+    const int n,
+    const heddle::In<T> x,
+    const heddle::Out<float> amax_once,
+    const heddle::Out<float> steps) {
+  heddle::begin_kernel();
+  [[maybe_unused]] const Team team;
+  [[maybe_unused]] int64_t position = team.row() / parts;
+  if (position >= rows) return;
+  const int part = static_cast<int>(team.row() % parts);
+  const int m1 = static_cast<int>(position);
+  const bool whole = n % VEC == 0 &&
+      heddle::is_aligned<VEC>(x, 0);
+  const auto compute = [&](auto choice) {
+    constexpr bool WHOLE = decltype(choice)::value;
+    heddle::Accumulator<heddle::Max<float>> amax_lanes;
+    const int64_t stride = int64_t{parts} * Team::lanes;
+    for (int64_t round = int64_t{part} * Team::lanes + team.lane(); round < chunks; round += heddle::total_loads * stride) {
+      heddle::Chunk<T, VEC> x_c1[heddle::total_loads];
+      HEDDLE_UNROLL
+      for (int j = 0; j < heddle::total_loads; ++j) {
+        int64_t at = round + j * stride;
+        if (at >= chunks) break;
+        const int c1_0 = static_cast<int>(at) * VEC;
+        [[maybe_unused]] const int valid = n - c1_0;
+        x_c1[j] = heddle::load_chunk<VEC, WHOLE>(x, (static_cast<int64_t>(m1) * n) + c1_0, valid);
+      }
+      HEDDLE_UNROLL
+      for (int j = 0; j < heddle::total_loads; ++j) {
+        int64_t at = round + j * stride;
+        if (at >= chunks) break;
+        const int c1_0 = static_cast<int>(at) * VEC;
+        [[maybe_unused]] const int valid = n - c1_0;
+        HEDDLE_UNROLL
+        for (int i = 0; i < VEC; ++i) {
+          if (WHOLE || i < valid) amax_lanes.add(fabsf(x_c1[j][i]), c1_0 + i);
+        }
+        amax_lanes.end_chunk();
+      }
+    }
+    if (!heddle::combine_totals<ALONE>(team, part, parts, sums, arrived, amax_lanes)) return;
+    [[maybe_unused]] const float amax = heddle::Max<float>::result(amax_lanes.total);
+    if (team.lane() == 0) heddle::write(steps, m1, amax / 127.0f);
+    if (team.lane() == 0) heddle::write(amax_once, m1, amax);
+  };
+  if (whole) {
+    compute(heddle::Constant<true>{});
+  } else {
+    compute(heddle::Constant<false>{});
+  }
+}
+
+int32_t run(const heddle_launch* launch, heddle_error* error) {
+  heddle::Arguments arguments(launch, error, {"quantize_rows_part1__bf16", 3, 2, 0});
+  const int64_t m = arguments.dim(0, "m");
+  const int64_t n = arguments.dim(1, "n");
+  const auto x = arguments.in<T>(0, "x", heddle::Count(m) * n);
+  const auto amax_once = arguments.out<float>(1, "amax_once", m);
+  const auto steps = arguments.out<float>(2, "steps", m);
+  return heddle::launch_totals(launch, error, arguments, "quantize_rows_part1__bf16", heddle::Count(m), heddle::Count(heddle::chunks_of<VEC>(static_cast<int>(n))), heddle::words_of_totals<heddle::Max<float>>, quantize_rows_part1_parts<heddle::WalkingWarp, true>, quantize_rows_part1_parts<heddle::WalkingBlock, true>, quantize_rows_part1_parts<heddle::WalkingBlock, false>, static_cast<int>(n), x, amax_once, steps);
+}
+
+}  // namespace part1
+
+// Each thread computes one chunk of VEC elements.
+__global__ void __launch_bounds__(256, 1) quantize_rows_elementwise(
+    const int64_t work,
+    const int n,
+    const heddle::In<T> x,
+    const heddle::In<float> amax_once,
+    const heddle::Out<signed char> y) {
+  heddle::begin_kernel();
+  int64_t position = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
+  if (position >= work) return;
+  const int c0 = heddle::peel(position, heddle::chunks_of<VEC>(n)) * VEC;
+  const int valid = n - c0;
+  const int m1 = static_cast<int>(position);
+  const float amax_once_read = heddle::read(amax_once, m1);
+  const float inverse = (amax_once_read > 1e-30f) ? (127.0f / amax_once_read) : 0.0f;
+  const int64_t start = static_cast<int64_t>(m1) * n;
+  const auto v = heddle::load_chunk<VEC>(x, start + c0, valid);
+  float y_c[VEC];
+  HEDDLE_UNROLL
+  for (int i = 0; i < VEC; ++i) {
+    y_c[i] = v[i] * inverse;
+  }
+  heddle::store_chunk<VEC>(y, start + c0, valid, y_c);
+}
+
+}  // namespace
+
+static int32_t last_of_quantize_rows__bf16(const heddle_launch* launch, heddle_error* error) {
+  heddle::Arguments arguments(launch, error, {"quantize_rows__bf16", 3, 2, 0});
+  const int64_t m = arguments.dim(0, "m");
+  const int64_t n = arguments.dim(1, "n");
+  const auto x = arguments.in<T>(0, "x", heddle::Count(m) * n);
+  const auto amax_once = arguments.in<float>(1, "amax_once", m);
+  const auto y = arguments.out<signed char>(2, "y", heddle::Count(m) * n);
+  const int64_t work = arguments.work(heddle::Count(m) * heddle::chunks_of<VEC>(static_cast<int>(n)), 256);
+  if (arguments.status != HEDDLE_OK || work == 0) return arguments.status;
+  return heddle::launch_elements(launch, error, "quantize_rows__bf16", work, 256, quantize_rows_elementwise, work, static_cast<int>(n), x, amax_once, y);
+}
+
+extern "C" int32_t heddle_launch_quantize_rows__bf16(const heddle_launch* launch, heddle_error* error) {
+  heddle::Arguments arguments(launch, error, {"quantize_rows__bf16", 3, 2, 0});
+  const int64_t m = arguments.dim(0, "m");
+  const int64_t n = arguments.dim(1, "n");
+  // A block each computes rows of up to 98304 elements; the blocks of all rows together divide longer ones.
+  if (heddle::suit_blocks(n, 98304)) return in_rows::run(launch, error);
+  const heddle::Count elements[] = {heddle::Count(m)};
+  heddle::Split<1> split(launch, error, arguments, "quantize_rows__bf16", elements);
+  split.run(part1::run, 0, -1, 2);
+  split.run(last_of_quantize_rows__bf16, 0, -1, 1);
+  return split.status;
 }

@@ -8,12 +8,20 @@
 // token_loss__f16_block_tall: a block of 512 threads a row; 1 x 8 values a lane in registers
 // token_loss__f16_block_wide: a block of 512 threads a row; 2 x 8 values a lane in registers
 // token_loss__f16_block_reread: a block of 512 threads a row; values computed again in every pass
+// token_loss_part1__f16: a warp for at most 512 chunks of 8, a block for every 2048 of more, at most 1024 blocks; the last to end combines theirs
+// token_loss__f16: a warp for at most 512 chunks of 8, a block for every 2048 of more, at most 1024 blocks; the last to end combines theirs
 #include "kernel.cuh"
 #include "apart.cuh"
+#include "split.cuh"
+#include "totals.cuh"
 
 namespace {
 
 using T = __half;
+constexpr int VEC = 8;
+
+namespace in_rows {
+
 constexpr int VEC = 8;
 
 // Row values stay in registers: CHUNKS chunks of VEC elements a lane.
@@ -106,9 +114,7 @@ __global__ void __launch_bounds__(Team::threads, 2) token_loss_reread(
   if (team.lane() == 0) heddle::write(y, m1, (logf(total) + top) - heddle::read(logits, (static_cast<int64_t>(m1) * n) + heddle::read(targets, m1)));
 }
 
-}  // namespace
-
-extern "C" int32_t heddle_launch_token_loss__f16(const heddle_launch* launch, heddle_error* error) {
+int32_t run(const heddle_launch* launch, heddle_error* error) {
   heddle::Arguments arguments(launch, error, {"token_loss__f16", 3, 2, 0});
   const int64_t m = arguments.dim(0, "m");
   const int64_t n = arguments.dim(1, "n");
@@ -138,4 +144,164 @@ extern "C" int32_t heddle_launch_token_loss__f16(const heddle_launch* launch, he
   if (length <= 8192) return run(heddle::BlockTeam<512>{}, "token_loss__f16_block_wide", whole ? token_loss_kept<heddle::BlockTeam<512>, 2, true> : token_loss_kept<heddle::BlockTeam<512>, 2, false>);
   // Longer than registers hold: every pass reads the row again.
   return run(heddle::BlockTeam<512>{}, "token_loss__f16_block_reread", whole ? token_loss_reread<heddle::BlockTeam<512>, true> : token_loss_reread<heddle::BlockTeam<512>, false>);
+}
+
+}  // namespace in_rows
+
+namespace part1 {
+
+constexpr int VEC = 8;
+
+// Teams combine the chunks of a tensor. One that is ALONE, or the last of several, computes the outputs.
+template <class Team, bool ALONE>
+__global__ void __launch_bounds__(heddle::total_threads, 2) token_loss_part1_parts(
+    const int64_t rows,
+    const int64_t chunks,
+    const int parts,
+    [[maybe_unused]] const heddle::Out<float> sums,
+    [[maybe_unused]] const heddle::Out<int> arrived,
+    const int n,
+    const heddle::In<T> logits,
+    const heddle::Out<float> top_once) {
+  heddle::begin_kernel();
+  [[maybe_unused]] const Team team;
+  [[maybe_unused]] int64_t position = team.row() / parts;
+  if (position >= rows) return;
+  const int part = static_cast<int>(team.row() % parts);
+  const int m1 = static_cast<int>(position);
+  const bool whole = n % VEC == 0 &&
+      heddle::is_aligned<VEC>(logits, 0);
+  const auto compute = [&](auto choice) {
+    constexpr bool WHOLE = decltype(choice)::value;
+    heddle::Accumulator<heddle::Max<float>> top_lanes;
+    const int64_t stride = int64_t{parts} * Team::lanes;
+    for (int64_t round = int64_t{part} * Team::lanes + team.lane(); round < chunks; round += heddle::total_loads * stride) {
+      heddle::Chunk<T, VEC> logits_c1[heddle::total_loads];
+      HEDDLE_UNROLL
+      for (int j = 0; j < heddle::total_loads; ++j) {
+        int64_t at = round + j * stride;
+        if (at >= chunks) break;
+        const int c1_0 = static_cast<int>(at) * VEC;
+        [[maybe_unused]] const int valid = n - c1_0;
+        logits_c1[j] = heddle::load_chunk<VEC, WHOLE>(logits, (static_cast<int64_t>(m1) * n) + c1_0, valid);
+      }
+      HEDDLE_UNROLL
+      for (int j = 0; j < heddle::total_loads; ++j) {
+        int64_t at = round + j * stride;
+        if (at >= chunks) break;
+        const int c1_0 = static_cast<int>(at) * VEC;
+        [[maybe_unused]] const int valid = n - c1_0;
+        HEDDLE_UNROLL
+        for (int i = 0; i < VEC; ++i) {
+          if (WHOLE || i < valid) top_lanes.add(logits_c1[j][i], c1_0 + i);
+        }
+        top_lanes.end_chunk();
+      }
+    }
+    if (!heddle::combine_totals<ALONE>(team, part, parts, sums, arrived, top_lanes)) return;
+    [[maybe_unused]] const float top = heddle::Max<float>::result(top_lanes.total);
+    if (team.lane() == 0) heddle::write(top_once, m1, top);
+  };
+  if (whole) {
+    compute(heddle::Constant<true>{});
+  } else {
+    compute(heddle::Constant<false>{});
+  }
+}
+
+int32_t run(const heddle_launch* launch, heddle_error* error) {
+  heddle::Arguments arguments(launch, error, {"token_loss_part1__f16", 2, 2, 0});
+  const int64_t m = arguments.dim(0, "m");
+  const int64_t n = arguments.dim(1, "n");
+  const auto logits = arguments.in<T>(0, "logits", heddle::Count(m) * n);
+  const auto top_once = arguments.out<float>(1, "top_once", m);
+  return heddle::launch_totals(launch, error, arguments, "token_loss_part1__f16", heddle::Count(m), heddle::Count(heddle::chunks_of<VEC>(static_cast<int>(n))), heddle::words_of_totals<heddle::Max<float>>, token_loss_part1_parts<heddle::WalkingWarp, true>, token_loss_part1_parts<heddle::WalkingBlock, true>, token_loss_part1_parts<heddle::WalkingBlock, false>, static_cast<int>(n), logits, top_once);
+}
+
+}  // namespace part1
+
+// Teams combine the chunks of a tensor. One that is ALONE, or the last of several, computes the outputs.
+template <class Team, bool ALONE>
+__global__ void __launch_bounds__(heddle::total_threads, 2) token_loss_part2_parts(
+    const int64_t rows,
+    const int64_t chunks,
+    const int parts,
+    [[maybe_unused]] const heddle::Out<float> sums,
+    [[maybe_unused]] const heddle::Out<int> arrived,
+    const int n,
+    const heddle::In<T> logits,
+    const heddle::In<int> targets,
+    const heddle::In<float> top_once,
+    const heddle::Out<float> y) {
+  heddle::begin_kernel();
+  [[maybe_unused]] const Team team;
+  [[maybe_unused]] int64_t position = team.row() / parts;
+  if (position >= rows) return;
+  const int part = static_cast<int>(team.row() % parts);
+  const int m1 = static_cast<int>(position);
+  const float top_once_read = heddle::read(top_once, m1);
+  const bool whole = n % VEC == 0 &&
+      heddle::is_aligned<VEC>(logits, 0);
+  const auto compute = [&](auto choice) {
+    constexpr bool WHOLE = decltype(choice)::value;
+    heddle::Accumulator<heddle::Sum<float>> total_lanes;
+    const int64_t stride = int64_t{parts} * Team::lanes;
+    for (int64_t round = int64_t{part} * Team::lanes + team.lane(); round < chunks; round += heddle::total_loads * stride) {
+      heddle::Chunk<T, VEC> logits_c2[heddle::total_loads];
+      HEDDLE_UNROLL
+      for (int j = 0; j < heddle::total_loads; ++j) {
+        int64_t at = round + j * stride;
+        if (at >= chunks) break;
+        const int c2_0 = static_cast<int>(at) * VEC;
+        [[maybe_unused]] const int valid = n - c2_0;
+        logits_c2[j] = heddle::load_chunk<VEC, WHOLE>(logits, (static_cast<int64_t>(m1) * n) + c2_0, valid);
+      }
+      HEDDLE_UNROLL
+      for (int j = 0; j < heddle::total_loads; ++j) {
+        int64_t at = round + j * stride;
+        if (at >= chunks) break;
+        const int c2_0 = static_cast<int>(at) * VEC;
+        [[maybe_unused]] const int valid = n - c2_0;
+        HEDDLE_UNROLL
+        for (int i = 0; i < VEC; ++i) {
+          if (WHOLE || i < valid) total_lanes.add(expf(logits_c2[j][i] - top_once_read), c2_0 + i);
+        }
+        total_lanes.end_chunk();
+      }
+    }
+    if (!heddle::combine_totals<ALONE>(team, part, parts, sums, arrived, total_lanes)) return;
+    [[maybe_unused]] const float total = heddle::Sum<float>::result(total_lanes.total);
+    if (team.lane() == 0) heddle::write(y, m1, (logf(total) + top_once_read) - heddle::read(logits, (static_cast<int64_t>(m1) * n) + heddle::read(targets, m1)));
+  };
+  if (whole) {
+    compute(heddle::Constant<true>{});
+  } else {
+    compute(heddle::Constant<false>{});
+  }
+}
+
+}  // namespace
+
+static int32_t last_of_token_loss__f16(const heddle_launch* launch, heddle_error* error) {
+  heddle::Arguments arguments(launch, error, {"token_loss__f16", 4, 2, 0});
+  const int64_t m = arguments.dim(0, "m");
+  const int64_t n = arguments.dim(1, "n");
+  const auto logits = arguments.in<T>(0, "logits", heddle::Count(m) * n);
+  const auto targets = arguments.in<int>(1, "targets", m);
+  const auto top_once = arguments.in<float>(2, "top_once", m);
+  const auto y = arguments.out<float>(3, "y", m);
+  return heddle::launch_totals(launch, error, arguments, "token_loss__f16", heddle::Count(m), heddle::Count(heddle::chunks_of<VEC>(static_cast<int>(n))), heddle::words_of_totals<heddle::Sum<float>>, token_loss_part2_parts<heddle::WalkingWarp, true>, token_loss_part2_parts<heddle::WalkingBlock, true>, token_loss_part2_parts<heddle::WalkingBlock, false>, static_cast<int>(n), logits, targets, top_once, y);
+}
+
+extern "C" int32_t heddle_launch_token_loss__f16(const heddle_launch* launch, heddle_error* error) {
+  heddle::Arguments arguments(launch, error, {"token_loss__f16", 3, 2, 0});
+  const int64_t m = arguments.dim(0, "m");
+  const int64_t n = arguments.dim(1, "n");
+  // A block each computes rows of up to 98304 elements; the blocks of all rows together divide longer ones.
+  if (heddle::suit_blocks(n, 98304)) return in_rows::run(launch, error);
+  const heddle::Count elements[] = {heddle::Count(m)};
+  heddle::Split<1> split(launch, error, arguments, "token_loss__f16", elements);
+  split.run(part1::run, 0, -1);
+  split.run(last_of_token_loss__f16, 0, 1, -1, 2);
+  return split.status;
 }

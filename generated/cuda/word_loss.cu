@@ -8,10 +8,18 @@
 // word_loss_block_tall: a block of 512 threads a row; 1 x 4 values a lane in registers
 // word_loss_block_wide: a block of 512 threads a row; 4 x 4 values a lane in registers
 // word_loss_block_reread: a block of 512 threads a row; values computed again in every pass
+// word_loss_part1: a warp for at most 512 chunks of 4, a block for every 2048 of more, at most 1024 blocks; the last to end combines theirs
+// word_loss: a warp for at most 512 chunks of 4, a block for every 2048 of more, at most 1024 blocks; the last to end combines theirs
 #include "kernel.cuh"
 #include "apart.cuh"
+#include "split.cuh"
+#include "totals.cuh"
 
 namespace {
+
+constexpr int VEC = 4;
+
+namespace in_rows {
 
 constexpr int VEC = 4;
 
@@ -105,9 +113,7 @@ __global__ void __launch_bounds__(Team::threads, 2) word_loss_reread(
   if (team.lane() == 0) heddle::write(y, r1, (logf(total) + top) - heddle::read(logits, (static_cast<int64_t>(r1) * v) + max(heddle::read(words, r1), 0)));
 }
 
-}  // namespace
-
-extern "C" int32_t heddle_launch_word_loss(const heddle_launch* launch, heddle_error* error) {
+int32_t run(const heddle_launch* launch, heddle_error* error) {
   heddle::Arguments arguments(launch, error, {"word_loss", 3, 2, 0});
   const int64_t r = arguments.dim(0, "r");
   const int64_t v = arguments.dim(1, "v");
@@ -137,4 +143,164 @@ extern "C" int32_t heddle_launch_word_loss(const heddle_launch* launch, heddle_e
   if (length <= 8192) return run(heddle::BlockTeam<512>{}, "word_loss_block_wide", whole ? word_loss_kept<heddle::BlockTeam<512>, 4, true> : word_loss_kept<heddle::BlockTeam<512>, 4, false>);
   // Longer than registers hold: every pass reads the row again.
   return run(heddle::BlockTeam<512>{}, "word_loss_block_reread", whole ? word_loss_reread<heddle::BlockTeam<512>, true> : word_loss_reread<heddle::BlockTeam<512>, false>);
+}
+
+}  // namespace in_rows
+
+namespace part1 {
+
+constexpr int VEC = 4;
+
+// Teams combine the chunks of a tensor. One that is ALONE, or the last of several, computes the outputs.
+template <class Team, bool ALONE>
+__global__ void __launch_bounds__(heddle::total_threads, 2) word_loss_part1_parts(
+    const int64_t rows,
+    const int64_t chunks,
+    const int parts,
+    [[maybe_unused]] const heddle::Out<float> sums,
+    [[maybe_unused]] const heddle::Out<int> arrived,
+    const int v,
+    const heddle::In<float> logits,
+    const heddle::Out<float> top_once) {
+  heddle::begin_kernel();
+  [[maybe_unused]] const Team team;
+  [[maybe_unused]] int64_t position = team.row() / parts;
+  if (position >= rows) return;
+  const int part = static_cast<int>(team.row() % parts);
+  const int r1 = static_cast<int>(position);
+  const bool whole = v % VEC == 0 &&
+      heddle::is_aligned<VEC>(logits, 0);
+  const auto compute = [&](auto choice) {
+    constexpr bool WHOLE = decltype(choice)::value;
+    heddle::Accumulator<heddle::Max<float>> top_lanes;
+    const int64_t stride = int64_t{parts} * Team::lanes;
+    for (int64_t round = int64_t{part} * Team::lanes + team.lane(); round < chunks; round += heddle::total_loads * stride) {
+      heddle::Chunk<float, VEC> logits_c1[heddle::total_loads];
+      HEDDLE_UNROLL
+      for (int j = 0; j < heddle::total_loads; ++j) {
+        int64_t at = round + j * stride;
+        if (at >= chunks) break;
+        const int c1_0 = static_cast<int>(at) * VEC;
+        [[maybe_unused]] const int valid = v - c1_0;
+        logits_c1[j] = heddle::load_chunk<VEC, WHOLE>(logits, (static_cast<int64_t>(r1) * v) + c1_0, valid);
+      }
+      HEDDLE_UNROLL
+      for (int j = 0; j < heddle::total_loads; ++j) {
+        int64_t at = round + j * stride;
+        if (at >= chunks) break;
+        const int c1_0 = static_cast<int>(at) * VEC;
+        [[maybe_unused]] const int valid = v - c1_0;
+        HEDDLE_UNROLL
+        for (int i = 0; i < VEC; ++i) {
+          if (WHOLE || i < valid) top_lanes.add(logits_c1[j][i], c1_0 + i);
+        }
+        top_lanes.end_chunk();
+      }
+    }
+    if (!heddle::combine_totals<ALONE>(team, part, parts, sums, arrived, top_lanes)) return;
+    [[maybe_unused]] const float top = heddle::Max<float>::result(top_lanes.total);
+    if (team.lane() == 0) heddle::write(top_once, r1, top);
+  };
+  if (whole) {
+    compute(heddle::Constant<true>{});
+  } else {
+    compute(heddle::Constant<false>{});
+  }
+}
+
+int32_t run(const heddle_launch* launch, heddle_error* error) {
+  heddle::Arguments arguments(launch, error, {"word_loss_part1", 2, 2, 0});
+  const int64_t r = arguments.dim(0, "r");
+  const int64_t v = arguments.dim(1, "v");
+  const auto logits = arguments.in<float>(0, "logits", heddle::Count(r) * v);
+  const auto top_once = arguments.out<float>(1, "top_once", r);
+  return heddle::launch_totals(launch, error, arguments, "word_loss_part1", heddle::Count(r), heddle::Count(heddle::chunks_of<VEC>(static_cast<int>(v))), heddle::words_of_totals<heddle::Max<float>>, word_loss_part1_parts<heddle::WalkingWarp, true>, word_loss_part1_parts<heddle::WalkingBlock, true>, word_loss_part1_parts<heddle::WalkingBlock, false>, static_cast<int>(v), logits, top_once);
+}
+
+}  // namespace part1
+
+// Teams combine the chunks of a tensor. One that is ALONE, or the last of several, computes the outputs.
+template <class Team, bool ALONE>
+__global__ void __launch_bounds__(heddle::total_threads, 2) word_loss_part2_parts(
+    const int64_t rows,
+    const int64_t chunks,
+    const int parts,
+    [[maybe_unused]] const heddle::Out<float> sums,
+    [[maybe_unused]] const heddle::Out<int> arrived,
+    const int v,
+    const heddle::In<float> logits,
+    const heddle::In<int> words_tensor,
+    const heddle::In<float> top_once,
+    const heddle::Out<float> y) {
+  heddle::begin_kernel();
+  [[maybe_unused]] const Team team;
+  [[maybe_unused]] int64_t position = team.row() / parts;
+  if (position >= rows) return;
+  const int part = static_cast<int>(team.row() % parts);
+  const int r1 = static_cast<int>(position);
+  const float top_once_read = heddle::read(top_once, r1);
+  const bool whole = v % VEC == 0 &&
+      heddle::is_aligned<VEC>(logits, 0);
+  const auto compute = [&](auto choice) {
+    constexpr bool WHOLE = decltype(choice)::value;
+    heddle::Accumulator<heddle::Sum<float>> total_lanes;
+    const int64_t stride = int64_t{parts} * Team::lanes;
+    for (int64_t round = int64_t{part} * Team::lanes + team.lane(); round < chunks; round += heddle::total_loads * stride) {
+      heddle::Chunk<float, VEC> logits_c2[heddle::total_loads];
+      HEDDLE_UNROLL
+      for (int j = 0; j < heddle::total_loads; ++j) {
+        int64_t at = round + j * stride;
+        if (at >= chunks) break;
+        const int c2_0 = static_cast<int>(at) * VEC;
+        [[maybe_unused]] const int valid = v - c2_0;
+        logits_c2[j] = heddle::load_chunk<VEC, WHOLE>(logits, (static_cast<int64_t>(r1) * v) + c2_0, valid);
+      }
+      HEDDLE_UNROLL
+      for (int j = 0; j < heddle::total_loads; ++j) {
+        int64_t at = round + j * stride;
+        if (at >= chunks) break;
+        const int c2_0 = static_cast<int>(at) * VEC;
+        [[maybe_unused]] const int valid = v - c2_0;
+        HEDDLE_UNROLL
+        for (int i = 0; i < VEC; ++i) {
+          if (WHOLE || i < valid) total_lanes.add(expf(logits_c2[j][i] - top_once_read), c2_0 + i);
+        }
+        total_lanes.end_chunk();
+      }
+    }
+    if (!heddle::combine_totals<ALONE>(team, part, parts, sums, arrived, total_lanes)) return;
+    [[maybe_unused]] const float total = heddle::Sum<float>::result(total_lanes.total);
+    if (team.lane() == 0) heddle::write(y, r1, (logf(total) + top_once_read) - heddle::read(logits, (static_cast<int64_t>(r1) * v) + max(heddle::read(words_tensor, r1), 0)));
+  };
+  if (whole) {
+    compute(heddle::Constant<true>{});
+  } else {
+    compute(heddle::Constant<false>{});
+  }
+}
+
+}  // namespace
+
+static int32_t last_of_word_loss(const heddle_launch* launch, heddle_error* error) {
+  heddle::Arguments arguments(launch, error, {"word_loss", 4, 2, 0});
+  const int64_t r = arguments.dim(0, "r");
+  const int64_t v = arguments.dim(1, "v");
+  const auto logits = arguments.in<float>(0, "logits", heddle::Count(r) * v);
+  const auto words_tensor = arguments.in<int>(1, "words", r);
+  const auto top_once = arguments.in<float>(2, "top_once", r);
+  const auto y = arguments.out<float>(3, "y", r);
+  return heddle::launch_totals(launch, error, arguments, "word_loss", heddle::Count(r), heddle::Count(heddle::chunks_of<VEC>(static_cast<int>(v))), heddle::words_of_totals<heddle::Sum<float>>, word_loss_part2_parts<heddle::WalkingWarp, true>, word_loss_part2_parts<heddle::WalkingBlock, true>, word_loss_part2_parts<heddle::WalkingBlock, false>, static_cast<int>(v), logits, words_tensor, top_once, y);
+}
+
+extern "C" int32_t heddle_launch_word_loss(const heddle_launch* launch, heddle_error* error) {
+  heddle::Arguments arguments(launch, error, {"word_loss", 3, 2, 0});
+  const int64_t r = arguments.dim(0, "r");
+  const int64_t v = arguments.dim(1, "v");
+  // A block each computes rows of up to 49152 elements; the blocks of all rows together divide longer ones.
+  if (heddle::suit_blocks(v, 49152)) return in_rows::run(launch, error);
+  const heddle::Count elements[] = {heddle::Count(r)};
+  heddle::Split<1> split(launch, error, arguments, "word_loss", elements);
+  split.run(part1::run, 0, -1);
+  split.run(last_of_word_loss, 0, 1, -1, 2);
+  return split.status;
 }

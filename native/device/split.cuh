@@ -26,6 +26,9 @@ inline bool suit_rows(Count rows, Count length, int64_t kept, int64_t many) {
   return length.value <= kept / rows_part || rows.value >= many / rows_part;
 }
 
+/// True if rows of `length` elements have a block each: up to `kept` elements. A batch changes no bits of a row, so their number counts not.
+inline bool suit_blocks(Count length, int64_t kept) { return !length.is_overflow() && length.value <= kept / rows_part; }
+
 /// Bytes of `N` scratch tensors of 4-byte elements, and the offset of each.
 template <int N>
 class SplitSizes {

@@ -15,7 +15,7 @@ import type { Kernel } from '../ir/kernel.js'
 import { isTemplate, type TemplateKernel } from '../ir/template.js'
 import { knownHint } from '../nearest.js'
 import { mapKernel } from '../schedule/map.js'
-import type { MappedKernel } from '../schedule/mapped.js'
+import { type MappedKernel, scheduledLaunch } from '../schedule/mapped.js'
 import { ownTiles, type TileSize, tileCandidates } from '../schedule/tiles.js'
 import { candidatesFor, keepsOrder } from '../schedule/tuning/candidates.js'
 import { choiceName } from '../schedule/tuning/choice.js'
@@ -156,7 +156,9 @@ interface Subject {
 function examine(kernel: Kernel, dtype: FloatType): Subject | string {
   const instance = allInstances(kernel).find(({ types }) => Object.values(types).every((type) => type === dtype))
   if (instance === undefined) return `it has no instance in ${dtype}`
-  const mapped = mapKernel(instance)
+  const ruled = mapKernel(instance)
+  const mapped = scheduledLaunch(ruled)
+  const longest = mapped === ruled ? undefined : ruled.split?.inRows?.kept
   if (mapped.grouped !== undefined) return 'it is a grouped matmul, whose tiles follow from its sizes'
   const [first, ...rest] = lengthsOf(mapped)
   if (first?.kind !== 'dim') return 'its rows do not have the length of a dimension'
@@ -164,7 +166,8 @@ function examine(kernel: Kernel, dtype: FloatType): Subject | string {
   const outer = mapped.axes.map(({ dim }) => dim)
   const derived = dependentDims(kernel.facts ?? noFacts).find((name) => name === first.name || outer.includes(name))
   if (derived !== undefined) return `its extent ${derived} follows from others`
-  const choices = ({ length, depth }: TileSize) => (depth === undefined ? candidatesFor(mapped, length) : [])
+  const choices = ({ length, depth }: TileSize) =>
+    depth === undefined && (longest === undefined || length <= longest) ? candidatesFor(mapped, length) : []
   return {
     kernel: {
       kernel: kernel.name,

@@ -53,13 +53,15 @@ export async function kernelPasses(kernel: Kernel | TemplateKernel, key?: string
   const instances = allInstances(kernel)
   const instance = instances.find(({ types, dims }) => instanceKey(kernel.name, types, dims) === key) ?? instances[0]
   if (instance === undefined) throw new Error(`internal: ${kernel.name} has no instance`)
-  const [{ mapKernel }, { printSteps }, { describeSchedule }, { eachPass }, { printLoops }] = await Promise.all([
-    import('../schedule/map.js'),
-    import('../schedule/print.js'),
-    import('../schedule/describe.js'),
-    import('../loop/kernel_loops.js'),
-    import('../loop/print.js'),
-  ])
+  const [{ mapKernel }, { printSteps }, { describeSchedule }, { eachPass }, { printLoops }, { launchesBeside }] =
+    await Promise.all([
+      import('../schedule/map.js'),
+      import('../schedule/print.js'),
+      import('../schedule/describe.js'),
+      import('../loop/kernel_loops.js'),
+      import('../loop/print.js'),
+      import('../schedule/mapped.js'),
+    ])
   const seen: PassText[] = [{ pass: 'lowering or deriving', ...traced(() => printKernel(kernel)) }]
   const whole = mapKernel(instance, undefined, undefined, undefined, (pass, { kernel: placed, steps, mapped }) => {
     const text = (): string =>
@@ -70,7 +72,7 @@ export async function kernelPasses(kernel: Kernel | TemplateKernel, key?: string
       ].join('')
     seen.push({ pass, ...traced(text) })
   })
-  for (const mapped of [...(whole.split?.before ?? []), whole])
+  for (const mapped of [...launchesBeside(whole.split), whole])
     eachPass(mapped, (walk, pass, loops) => void seen.push({ pass: passName(pass, walk), ...traced(() => printLoops(loops)) }))
   return seen
 }

@@ -43,7 +43,7 @@ export function launchesOf({ split, ...last }: MappedKernel, sizes: Sizes): read
   const elements = iterations(length, sizes)
   const columns = mapped.program.kind === 'columns' ? iterations(mapped.program.length, sizes) : 1
   const rows = columns * product(mapped.axes.map((axis) => countedAxis(axis, undefined, sizes)))
-  return elements <= kept || rows >= groups ? [mapped] : [...before, last]
+  return elements <= kept || (groups !== undefined && rows >= groups) ? [mapped] : [...before, last]
 }
 
 /** Schedules by kernel and types: a search prices kernels that differ in their names alone. */
@@ -56,8 +56,8 @@ export function scheduled(kernel: Kernel, types: Instance['types'], { dims }: Si
     return [dim, rankedCounts.find((count) => count >= wanted) ?? rankedCounts.at(-1) ?? wanted] as const
   })
   const instance: Instance = { kernel, types, dims: Object.fromEntries(ranked) }
-  const { source: _, typical: __, facts: ___, name: ____, ...rest } = kernel
-  const key = structuralHash([rest, types, instance.dims])
+  const { source: _, facts, name: __, ...rest } = kernel
+  const key = structuralHash([rest, facts?.dims, types, instance.dims])
   const known = schedules.get(key) ?? mapKernel(instance)
   schedules.set(key, known)
   return known

@@ -1,7 +1,7 @@
 /** Notes of a schedule with what they cost: the price of the launch that a note is about, beside that of moving its bytes once. */
 import type { Expr } from '../ir/expr.js'
 import { stmtExprs } from '../ir/walk.js'
-import type { MappedKernel } from '../schedule/mapped.js'
+import { type MappedKernel, scheduledLaunch } from '../schedule/mapped.js'
 import { contains } from '../schedule/normalise/rewrite.js'
 import { notesOf } from '../schedule/notes/notes.js'
 import type { CostDevice } from './device.js'
@@ -18,9 +18,10 @@ const slowSeconds = 5e-6
 export function pricedNotes(mapped: MappedKernel, sizes: Sizes, device: CostDevice): readonly string[] {
   if (mapped.grouped !== undefined) return []
   const costs = partCosts(mapped, sizes, device)
+  const isLong = scheduledLaunch(mapped) !== mapped
   return launchesOf(mapped, sizes).flatMap((part, i) => {
     const cost = costs[i]
-    const notes = notesOf(part)
+    const notes = isLong ? notesOf(part).filter(({ kind }) => kind !== 'one block') : notesOf(part)
     const messages = notes.map(({ message }) => message)
     if (cost === undefined) return messages
     const sized = isSlow(cost, device) ? [...fewRowsMessages(part, cost, device), ...windowMessages(part)] : []

@@ -5,7 +5,7 @@
 import type { Instance } from '../ir/instance.js'
 import { variantLines } from '../schedule/describe.js'
 import { mapKernel } from '../schedule/map.js'
-import type { MappedKernel } from '../schedule/mapped.js'
+import { type MappedKernel, scheduledLaunch } from '../schedule/mapped.js'
 import type { TileChoice } from '../schedule/tiles.js'
 import { choiceName, elementwiseVariant, rowVariant, type ScheduleChoice } from '../schedule/tuning/choice.js'
 import { cudaPath, emitInstance, emitTemplate, type GeneratedFiles, manifestEntry } from './generate.js'
@@ -45,7 +45,7 @@ export function generateCandidates(sets: readonly CandidateSet[], tiles: readonl
 type Candidate = Written & { readonly file: string }
 
 function rowCandidates({ instance, choices }: CandidateSet): Candidate[] {
-  const rules = { ...mapKernel(instance), generic: true }
+  const rules = { ...scheduledLaunch(mapKernel(instance)), generic: true }
   const launchers = [{ ...rules, key: rulesKey(rules.key) }, ...choices.map((choice) => candidate(rules, choice))]
   const text = emitInstance(rules, launchers)
   return launchers.map((mapped) => ({

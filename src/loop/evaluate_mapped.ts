@@ -31,13 +31,17 @@ export type SmallTeam = Omit<Team, 'chunks'>
 export function evaluateMapped(mapped: MappedKernel, given: Case, passes: typeof loopPasses = loopPasses): readonly Evaluation[] {
   const { split } = mapped
   const tensors = { ...given.tensors }
+  const early: Record<string, HostTensor> = {}
   for (const launch of split?.before ?? []) {
     const [made] = lastOf(launch, { ...given, tensors }, passes)
     if (made === undefined) return []
     Object.assign(tensors, made.outputs)
+    for (const [name, tensor] of Object.entries(made.outputs))
+      if (split?.whole.kernel.tensors.some((each) => each.name === name)) early[name] = tensor
   }
   const inRows = split?.inRows === undefined ? [] : lastOf(split.inRows.mapped, given, passes)
-  return [...lastOf(mapped, { ...given, tensors }, passes), ...inRows]
+  const last = lastOf(mapped, { ...given, tensors }, passes)
+  return [...last.map((made) => ({ ...made, outputs: { ...early, ...made.outputs } })), ...inRows]
 }
 
 /** Results of one launch after its last pass. */

@@ -54,9 +54,11 @@ function rowsVariantLines(inRows: InRows | undefined): VariantLine[] {
   if (inRows === undefined) return []
   const { mapped, length, kept, groups } = inRows
   const size =
-    mapped.program.kind === 'columns'
-      ? `one launch, for at most ${kept} rows (${printExpr(length)}) or at least ${groups} columns`
-      : `one launch, for groups of at most ${kept} elements (${printExpr(length)}) or at least ${groups} groups`
+    groups === undefined
+      ? `one launch, for rows of at most ${kept} elements (${printExpr(length)})`
+      : mapped.program.kind === 'columns'
+        ? `one launch, for at most ${kept} rows (${printExpr(length)}) or at least ${groups} columns`
+        : `one launch, for groups of at most ${kept} elements (${printExpr(length)}) or at least ${groups} groups`
   return ownVariantLines(mapped).map((line) => ({ ...line, when: `${size}: ${line.when}` }))
 }
 

@@ -13,7 +13,7 @@ import { rowsAreNeighbours, scalarsAreNeighbours } from './access/coalescing.js'
 import { rowsOfSector, withRows } from './access/shared_sectors.js'
 import { stageLoads } from './access/staged_loads.js'
 import { columnsOf } from './divided/column_reductions.js'
-import { passesOf as dividedPassesOf } from './divided/divided_program.js'
+import { passesOf as dividedPassesOf, loadsChunks } from './divided/divided_program.js'
 import { totalsOf } from './divided/full_reductions.js'
 import { insideOf, intervalOf } from './divided/update_range.js'
 import { windowsOf } from './divided/window_reductions.js'
@@ -27,6 +27,7 @@ import { normalise } from './normalise/normalise.js'
 import { planSteps, type Step } from './normalise/passes.js'
 import { simplifySteps } from './normalise/simplify.js'
 import { groupRows } from './rows/group_rows.js'
+import { longRows } from './rows/long_rows.js'
 import { isCarried } from './rows/recurrence_variants.js'
 import { hasMemory } from './rows/resident_rows.js'
 import { splitLaunch } from './rows/split_launch.js'
@@ -37,6 +38,7 @@ import {
   fewGroups,
   isLegal,
   isProfitable,
+  longestRow,
   maxVec,
   mostWalkedRows,
   rowVariants,
@@ -68,6 +70,7 @@ export const schedulePasses = {
   intervalOf,
   applySchedule,
   applyTuning,
+  longRows,
 } as const
 
 /** Result of a pass: a kernel of the IR, steps in execution order, or a mapped kernel. */
@@ -105,7 +108,9 @@ export function mapKernel(
   const mapped = mapByRules(formed, passes, see)
   const ruled = verified(grouped === undefined ? mapped : { ...mapped, grouped }, 'choosing variants')
   const asked = schedule === undefined ? ruled : verified(passes.applySchedule(ruled, schedule), 'applying the plan')
-  return tuning === undefined ? asked : verified(passes.applyTuning(asked, tuning), 'applying measurements')
+  const tuned = tuning === undefined ? asked : verified(passes.applyTuning(asked, tuning), 'applying measurements')
+  const long = inLevels(formed, tuned, passes, see)
+  return long === undefined ? tuned : verified(long, 'dividing long rows')
 }
 
 /** Maps a kernel that is part of another, such as the prologue of a matmul: as one launch over the axes of the other, in the forms of the whole. */
@@ -116,6 +121,7 @@ export const mapPart = (instance: Instance): MappedKernel =>
     groupedMatmul: () => undefined,
     splitLaunch: () => undefined,
     mergeAxes: () => undefined,
+    longRows: () => undefined,
   })
 
 type See = (pass: string, made: SchedulePassResult) => void
@@ -176,6 +182,33 @@ function inWalks(given: Instance, columns: MappedKernel, passes: typeof schedule
   })
   const one: InRows = { mapped: columns, length, kept: mostWalkedRows, groups: fewestWalkedChunks * columns.vec }
   return joined(columns.instance, launches, one)
+}
+
+/**
+ * Rows as several launches beside the one, for rows that are so long that a block each would leave most of the device idle.
+ * @param rows the kernel as one launch
+ */
+function inLevels(formed: Instance, rows: MappedKernel, passes: typeof schedulePasses, see: See): MappedKernel | undefined {
+  const { program, axes } = rows
+  // A single variant is one that a plan asks for, or suits rows whose length only the device knows.
+  if (program.kind !== 'rows' || program.interval !== undefined || program.variants.length < 2) return undefined
+  if (rows.split !== undefined || rows.grouped !== undefined) return undefined
+  const long = passes.longRows(formed)
+  if (long === undefined) return undefined
+  const kept = longestRow(long.bytes, axes.length === 0 || (long.levels.length === 1 && long.last === undefined))
+  if (long.most <= kept) return undefined
+  const given = (kernel: Kernel): Instance => {
+    verifyKernel(kernel, 'finding long rows')
+    see('finding long rows', { kernel })
+    return { ...formed, kernel }
+  }
+  const levels = long.levels.map(given).flatMap((instance): MappedKernel[] => {
+    const totals = totalsOf(instance, 'long')
+    return totals === undefined || !loadsChunks(totals.program) ? [] : [{ instance, key: keyOf(instance), ...totals }]
+  })
+  const last = long.last === undefined ? [] : [mapByRules(given(long.last), passes, see, levels.length + 1)]
+  if (levels.length < long.levels.length || last.some(({ program: { kind } }) => kind !== 'elementwise')) return undefined
+  return joined(rows.instance, [...levels, ...last], { mapped: rows, length: long.length, kept, groups: undefined })
 }
 
 /** The kernel with its groups as rows of one launch; undefined if they are none. @param given the kernel with updates placed */

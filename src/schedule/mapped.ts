@@ -134,12 +134,18 @@ export interface Split {
 /** One launch in place of several, and the sizes for which the launcher takes it. */
 export interface InRows {
   readonly mapped: MappedKernel
-  /** Elements of a group, or rows of columns. */
+  /** Elements of a row or group, or rows of columns. */
   readonly length: Expr
-  /** Longest group that stays in registers, or most rows. */
+  /** Longest row; longest group that stays in registers, or most rows of columns. */
   readonly kept: number
-  /** Number of groups from which on longer groups are rows, too; of columns with more rows. */
-  readonly groups: number
+  /** Number of groups from which on longer groups are rows, too; of columns with more rows. Undefined for rows of an op: their length alone chooses. */
+  readonly groups: number | undefined
+}
+
+/** The launch that measurements and plans choose a schedule for: of rows that also have a form in several launches, the one that computes them alone. */
+export const scheduledLaunch = (mapped: MappedKernel): MappedKernel => {
+  const inRows = mapped.split?.inRows
+  return inRows === undefined || inRows.groups !== undefined ? mapped : inRows.mapped
 }
 
 /** Extents whose product is the number of groups, or of columns. */

@@ -83,6 +83,17 @@ export const fewGroups = 264
  */
 export const mostWalkedRows = 8191
 export const fewestWalkedChunks = 64
+/**
+ * Bytes of a row from which on the blocks of the whole grid divide it: rows of two blocks per multiprocessor of a large GPU no longer fit its cache of 50 MB,
+ * so every pass reads memory, however many blocks a row has. A batch must not change the bits of a row: its length alone decides. By prices: not measured.
+ */
+const dividedBytes = 192 << 10
+/** The same of one row, or of rows that are read once: no pass would find them in a cache. */
+const dividedOnceBytes = 64 << 10
+
+/** Longest row of elements of `bytes` bytes that one block computes. @param isOnce true if there is one row, or a single pass over each */
+export const longestRow = (bytes: number, isOnce: boolean): number =>
+  Math.floor((isOnce ? dividedOnceBytes : dividedBytes) / Math.max(1, bytes))
 
 /** 32-bit registers per lane for the rows that a block of the most threads keeps: half of those that it has. */
 const groupBudget = 32

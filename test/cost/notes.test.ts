@@ -43,11 +43,13 @@ const notes = (body: readonly Stmt[], m: number, n: number): readonly string[] =
 const shares = [total, stored(call('div', load('x', r, c), local('total')))]
 
 it('a note tells that few long rows leave most of a device idle, and how blocks divide them', () => {
-  const [only, ...others] = notes(shares, 6, 1_000_003)
+  const [only, ...others] = notes(shares, 6, 60_003)
   expect(others).toEqual([])
   expect(only).toMatch(/^a block computes each row, and 6 blocks leave 126 of 132 multiprocessors idle; write a row as two axes/)
   expect(only).toMatch(/predicted: \d+\.\d us, of which its bytes, moved once, take \d+\.\d us$/)
 })
+
+it('rows that the blocks of the whole grid divide have none', () => expect(notes(shares, 6, 1_000_003)).toEqual([]))
 
 it('scans of few rows have no such repair', () => {
   const [only = ''] = notes([running, stored({ kind: 'element', type: 'f32', row: 'running', index: c })], 16, 1_000_000)

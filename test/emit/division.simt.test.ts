@@ -6,19 +6,19 @@ import type { Expr } from '../../src/ir/expr.js'
 import { axis, kernel, loadInt, tensor } from '../schedule/fixtures.js'
 import { type Host, launch, openKernels } from './host.js'
 
-const of = (name: string): Expr => loadInt(name, index('m'), index('c'))
+const of = (name: string): Expr => loadInt(name, index('m0'), index('c'))
 const stores = (['idiv', 'mod'] as const).map((fn, i) => ({
   kind: 'storeRow' as const,
   tensor: fn,
-  rows: [index('m')],
+  rows: [index('m0')],
   length: dim('n'),
   index: `c${i}`,
-  value: call(fn, loadInt('x', index('m'), index(`c${i}`)), loadInt('by', index('m'), index(`c${i}`))),
+  value: call(fn, loadInt('x', index('m0'), index(`c${i}`)), loadInt('by', index('m0'), index(`c${i}`))),
 }))
 const divided = kernel(
   'divided',
   'm n',
-  [axis('m', 'm')],
+  [axis('m0', 'm')],
   [
     tensor('x', 'in', 'm n', 'i32'),
     tensor('by', 'in', 'm n', 'i32'),
@@ -31,13 +31,13 @@ const divided = kernel(
 const guarded = kernel(
   'guarded',
   'm n',
-  [axis('m', 'm')],
+  [axis('m0', 'm')],
   [tensor('x', 'in', 'm n', 'i32'), tensor('by', 'in', 'm n', 'i32'), tensor('y', 'out', 'm n', 'i32')],
   [
     {
       kind: 'storeRow',
       tensor: 'y',
-      rows: [index('m')],
+      rows: [index('m0')],
       length: dim('n'),
       index: 'c',
       value: call(

@@ -115,7 +115,7 @@ describe('kernel source', () => {
       'for (int chunk',
       'heddle::count(below',
     ])
-    expect(kernelOf('tally_scan')).toContain('return (static_cast<int64_t>(bin) * m_extent) + m;')
+    expect(kernelOf('tally_scan')).toContain('return (static_cast<int64_t>(bin) * m) + m0;')
   })
 
   it('walks the chunks of a scanned row together', () => {
@@ -151,7 +151,7 @@ describe('kernel source', () => {
   })
 
   it('stores a scalar of the row from one lane', () => {
-    expect(kernelOf('argmax_row__f16')).toContain('if (team.lane() == 0) heddle::write(y, m, best);')
+    expect(kernelOf('argmax_row__f16')).toContain('if (team.lane() == 0) heddle::write(y, m0, best);')
   })
 
   it('names the types an author named and the op it came from', () => {
@@ -162,7 +162,7 @@ describe('kernel source', () => {
 
   it('checks every buffer against the size of its layout', () => {
     expect(fileOf('cuda/quantize__f32.cu')).toContain(
-      'arguments.out<signed char>(1, "y", (((heddle::Count(n) + 31) >> 5) * 32) * m_extent)',
+      'arguments.out<signed char>(1, "y", (((heddle::Count(n) + 31) >> 5) * 32) * m)',
     )
   })
 

@@ -6,10 +6,10 @@ import type { Kernel, Stmt, StmtOf } from '../../src/ir/kernel.js'
 import { axis, element, kernel, load, tensor } from '../schedule/fixtures.js'
 import { check, type Host, openKernels, type Subject } from './host.js'
 
-const [m, n] = [index('m'), dim('n')]
+const [m, n] = [index('m0'), dim('n')]
 const x = (at: string): Expr => load('x', m, index(at))
 const named = (name: string, output: 'i32' | 'f32', ...body: Stmt[]): Kernel =>
-  kernel(name, 'm n', [axis('m', 'm')], [tensor('x', 'in', 'm n', 'f32'), tensor('y', 'out', 'm n', output)], body)
+  kernel(name, 'm n', [axis('m0', 'm')], [tensor('x', 'in', 'm n', 'f32'), tensor('y', 'out', 'm n', output)], body)
 const storeRow = (value: Expr): Stmt => ({ kind: 'storeRow', tensor: 'y', rows: [m], length: n, index: 'c1', value })
 
 const sorted = named(

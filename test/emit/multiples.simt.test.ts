@@ -59,7 +59,10 @@ describe('columns of heads', () => {
   it('of rows that are multiples have no test and no tail', () => {
     for (const name of ['scaled', 'twice']) {
       expect(source(`${name}_eights`)).toContain('constexpr int valid = VEC;')
-      expect(source(`${name}_eights`)).not.toMatch(/% VEC == 0|int valid = n/)
+      expect(source(`${name}_eights`)).not.toContain('% VEC == 0')
+      // The walk of totals declares the rest of a row, and does not use it.
+      const others = source(`${name}_eights`).replace(/namespace part1 \{[\s\S]*namespace part1/, '')
+      expect(others).not.toContain('int valid = n')
       expect(source(`${name}_any`)).toMatch(/const int valid = (n - c0|heddle::left_apart<STEP>\(n - c0\));/)
     }
     expect(source('scaled_any')).toContain('n % VEC == 0')

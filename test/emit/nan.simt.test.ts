@@ -9,20 +9,20 @@ import type { MonoidName } from '../../src/ir/monoids.js'
 import { axis, kernel, load, tensor } from '../schedule/fixtures.js'
 import { type Host, launch, openKernels } from './host.js'
 
-const at = (c: string): Expr => load('x', index('m'), index(c))
+const at = (c: string): Expr => load('x', index('m0'), index(c))
 const reduceAll = (['max', 'min', 'argmax', 'argmin'] as const).flatMap((monoid: MonoidName): Stmt[] => {
   const type = monoid.startsWith('arg') ? 'i32' : 'f32'
   const of = { monoid, length: dim('n'), type } as const
   return [
     { kind: 'reduce', name: `${monoid}1`, index: `r${monoid}`, value: at(`r${monoid}`), ...of },
-    { kind: 'store', tensor: `${monoid}Of`, indices: [index('m')], value: local(`${monoid}1`, type) },
+    { kind: 'store', tensor: `${monoid}Of`, indices: [index('m0')], value: local(`${monoid}1`, type) },
   ]
 })
 /** Reductions of rows. */
 const reductions = kernel(
   'nan_reductions',
   'm n',
-  [axis('m', 'm')],
+  [axis('m0', 'm')],
   [
     tensor('x', 'in', 'm n', 'f32'),
     tensor('maxOf', 'out', 'm', 'f32'),
@@ -36,14 +36,14 @@ const reductions = kernel(
 const running = kernel(
   'nan_running',
   'm n',
-  [axis('m', 'm')],
+  [axis('m0', 'm')],
   [tensor('x', 'in', 'm n', 'f32'), tensor('y', 'out', 'm n', 'f32'), tensor('z', 'out', 'm n', 'f32')],
   [
     { kind: 'scan', name: 'top', type: 'f32', monoid: 'max', length: dim('n'), index: 'c', value: at('c') },
     {
       kind: 'storeRow',
       tensor: 'y',
-      rows: [index('m')],
+      rows: [index('m0')],
       length: dim('n'),
       index: 'c1',
       value: { kind: 'element', type: 'f32', row: 'top', index: index('c1') },
@@ -51,7 +51,7 @@ const running = kernel(
     {
       kind: 'storeRow',
       tensor: 'z',
-      rows: [index('m')],
+      rows: [index('m0')],
       length: dim('n'),
       index: 'c2',
       value: {
@@ -69,9 +69,9 @@ const elementwise = (name: string, dtype: DType, value: Expr): Kernel =>
   kernel(
     name,
     'm n',
-    [axis('m', 'm')],
+    [axis('m0', 'm')],
     [tensor('x', 'in', 'm n', 'f32'), tensor('y', 'out', 'm n', dtype)],
-    [{ kind: 'storeRow', tensor: 'y', rows: [index('m')], length: dim('n'), index: 'c', value }],
+    [{ kind: 'storeRow', tensor: 'y', rows: [index('m0')], length: dim('n'), index: 'c', value }],
   )
 const relu = elementwise('nan_relu', 'f32', call('maximum', at('c'), f32(0)))
 const capped = elementwise('nan_capped', 'f32', call('minimum', f32(1), at('c')))

@@ -8,24 +8,24 @@ import type { Kernel, Stmt } from '../../src/ir/kernel.js'
 import { axis, kernel, load, loadInt, tensor } from '../schedule/fixtures.js'
 import { type Host, launch, openKernels } from './host.js'
 
-const x = (c: string): Expr => load('x', index('m'), index(c))
+const x = (c: string): Expr => load('x', index('m0'), index(c))
 const made: Readonly<Record<string, readonly [DType, (c: string) => Expr]>> = {
   power: ['f32', (c) => call('exp2', x(c))],
   logarithm: ['f32', (c) => call('log2', x(c))],
   above: ['f32', (c) => call('ceil', x(c))],
   cut: ['f32', (c) => call('trunc', x(c))],
   bits: ['i32', (c) => call('bitsOf', x(c))],
-  float: ['f32', (c) => call('floatOfBits', loadInt('word', index('m'), index(c)))],
+  float: ['f32', (c) => call('floatOfBits', loadInt('word', index('m0'), index(c)))],
   magnitude: ['f32', (c) => call('floatOfBits', call('bitAnd', call('bitsOf', x(c)), i32(0x7fffffff)))],
 }
 const stored = (name: string, value: (c: string) => Expr): Stmt => {
   const c = `c_${name}`
-  return { kind: 'storeRow', tensor: name, rows: [index('m')], length: dim('n'), index: c, value: value(c) }
+  return { kind: 'storeRow', tensor: name, rows: [index('m0')], length: dim('n'), index: c, value: value(c) }
 }
 const subject: Kernel = kernel(
   'scalars_to_the_bit',
   'm n',
-  [axis('m', 'm')],
+  [axis('m0', 'm')],
   [
     tensor('x', 'in', 'm n', 'f32'),
     tensor('word', 'in', 'm n', 'i32'),

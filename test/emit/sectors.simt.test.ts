@@ -11,7 +11,7 @@ export const copied = op('copied', { dims: ['n'], types, inputs: { x: tensor('T'
   body: ({ x }) => (i) => ({ y: x(i) }) })
 export const spread = op('spread', { dims: ['m', 'n'], inputs: { x: tensor('f32', 'm'), at: tensor('i32', 'n') }, outputs: { y: tensor('f32', 'n') },
   body: ({ x, at }) => (i) => ({ y: x(at(i)) }), facts: { at: { index: 'm' } } })
-export const rows = op('rows', { dims: ['m', 'n'], inputs: { x: tensor('f32', 'm n') }, outputs: { y: tensor('f32', 'm') },
+export const rows = op('rows', { dims: ['m', 'n'], inputs: { x: tensor('f32', 'm n') }, outputs: { y: tensor('f32', 'm') }, facts: { n: { atMost: 3000 } },
   body: ({ x }, { n }) => (i) => ({ y: sum(n, (j) => x(i, j)) }) })
 export const columns = op('columns', { dims: ['m', 'n'], types, inputs: { x: tensor('T', 'm n') }, outputs: { y: tensor('f32', 'n') },
   body: ({ x }, { m }) => (j) => ({ y: sum(m, (i) => x(i, j)) }) })

@@ -7,6 +7,7 @@ import { eachPass } from '../../src/loop/kernel_loops.js'
 import { loopPasses } from '../../src/loop/pipeline.js'
 import { printLoops } from '../../src/loop/print.js'
 import { mapKernel } from '../../src/schedule/map.js'
+import { scheduledLaunch } from '../../src/schedule/mapped.js'
 import { axis, kernel, tensor } from '../schedule/fixtures.js'
 import { differences, type Passes } from './run_loops.js'
 
@@ -42,7 +43,7 @@ const run = (k: number, n: number, vec: number, passes: Partial<Passes> = {}) =>
 
 it('loads once per chunk, where parts are whole chunks', () => {
   const texts: string[] = []
-  eachPass(mapKernel(instance), (_, pass, loops) => pass === 'dividing chunks' && texts.push(printLoops(loops)))
+  eachPass(scheduledLaunch(mapKernel(instance)), (_, pass, loops) => pass === 'dividing chunks' && texts.push(printLoops(loops)))
   for (const text of texts) {
     expect(text).toMatch(/let part c \d: f32 = .*gamma\[part c \d\].* \(once per chunk\)/)
     expect(text).toContain('k % VEC == 0')

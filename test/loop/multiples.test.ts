@@ -6,6 +6,7 @@ import { eachLoop, type Loop } from '../../src/loop/ir.js'
 import { eachPass } from '../../src/loop/kernel_loops.js'
 import { printLoops } from '../../src/loop/print.js'
 import { mapKernel } from '../../src/schedule/map.js'
+import { scheduledLaunch } from '../../src/schedule/mapped.js'
 import { layerNorm } from '../schedule/fixtures.js'
 import { differences } from './run_loops.js'
 
@@ -15,7 +16,7 @@ const instanceOf = (kernel: Kernel) => ({ kernel, types: { T: 'f32' as const }, 
 function versionsOf(kernel: Kernel): { readonly found: readonly Loop[]; readonly text: string } {
   const found: Loop[] = []
   const texts: string[] = []
-  eachPass(mapKernel(instanceOf(kernel)), (_, pass, loops) => {
+  eachPass(scheduledLaunch(mapKernel(instanceOf(kernel))), (_, pass, loops) => {
     if (pass !== 'versioning') return
     eachLoop(loops, (loop) => {
       if (loop.kind === 'version') found.push(loop)

@@ -4,12 +4,13 @@ import type { Kernel } from '../../src/ir/kernel.js'
 import type { Loop } from '../../src/loop/ir.js'
 import { eachPass } from '../../src/loop/kernel_loops.js'
 import { mapKernel } from '../../src/schedule/map.js'
+import { scheduledLaunch } from '../../src/schedule/mapped.js'
 import * as fixtures from '../schedule/fixtures.js'
 
 function requested(kernel: Kernel): Record<string, readonly string[]> {
   const walks: Record<string, readonly string[]> = {}
   const types = Object.hasOwn(kernel.types, 'T') ? { T: 'f16' as const } : {}
-  eachPass(mapKernel({ kernel, types, dims: {} }), (walk, _, loops) => {
+  eachPass(scheduledLaunch(mapKernel({ kernel, types, dims: {} })), (walk, _, loops) => {
     walks[walk] = loops.flatMap((loop: Loop) => (loop.kind === 'request' ? [loop.tensor] : []))
   })
   return walks

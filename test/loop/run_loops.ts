@@ -24,8 +24,8 @@ function inputOf(
   return { data: Float64Array.from({ length }, (_, i) => value(i)), shape }
 }
 
-/** Passes that keep the walks of columns in one launch. */
-export const oneLaunch = { ...schedulePasses, walkKernels: () => undefined }
+/** Passes that keep the walks of columns, and long rows, in one launch. */
+export const oneLaunch = { ...schedulePasses, walkKernels: () => undefined, longRows: () => undefined }
 
 /** Passes without tiles of staged loads, which tests of other loops leave out. */
 const untiled = { ...oneLaunch, stageLoads: () => undefined }

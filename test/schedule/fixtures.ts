@@ -92,9 +92,9 @@ const storeRow = (name: string, rows: readonly Expr[], over: Expr, i: string, va
 })
 const store = (name: string, indices: readonly Expr[], value: Expr): Stmt => ({ kind: 'store', tensor: name, indices, value })
 
-const m = index('m')
+const m = index('m0')
 const n = dim('n')
-const rowsOverM = [axis('m', 'm')]
+const rowsOverM = [axis('m0', 'm')]
 const x = tensor('x', 'in', 'm n')
 const y = tensor('y', 'out', 'm n')
 
@@ -153,7 +153,7 @@ const gelu = (a: Expr): Expr =>
 export const pointwise = kernel(
   'gelu',
   'm n',
-  [axis('m', 'm'), axis('c', 'n')],
+  [axis('m0', 'm'), axis('c', 'n')],
   [x, y],
   [scalar('a', load('x', m, index('c'))), store('y', [m, index('c')], gelu(local('a')))],
 )
@@ -200,7 +200,7 @@ export const splitHeads = kernel(
 export const transpose = kernel(
   'transpose',
   'm n',
-  [axis('c', 'n'), axis('m', 'm')],
+  [axis('c', 'n'), axis('m0', 'm')],
   [x, tensor('y', 'out', 'n m')],
   [store('y', [index('c'), m], load('x', m, index('c')))],
 )
@@ -328,7 +328,7 @@ const col32: Layout = {
 export const quantize = kernel(
   'quantize',
   'm n',
-  [axis('m', 'm'), axis('c', 'n')],
+  [axis('m0', 'm'), axis('c', 'n')],
   [x, tensor('y', 'out', 'm n', 'i8', col32)],
   [store('y', [m, index('c')], call('mul', load('x', m, index('c')), { kind: 'attr', type: 'f32', name: 'scale' }))],
   [{ name: 'scale', type: 'f32', default: 20 }],

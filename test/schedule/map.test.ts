@@ -3,13 +3,13 @@ import type { DType } from '../../src/ir/dtype.js'
 import type { Kernel } from '../../src/ir/kernel.js'
 import { describeSchedule } from '../../src/schedule/describe.js'
 import { mapKernel } from '../../src/schedule/map.js'
-import type { MappedKernel, RowProgram, Variant } from '../../src/schedule/mapped.js'
+import { type MappedKernel, type RowProgram, scheduledLaunch, type Variant } from '../../src/schedule/mapped.js'
 import { type Pass, statementsOf } from '../../src/schedule/normalise/passes.js'
 import * as fixtures from './fixtures.js'
 
 const map = (kernel: Kernel, T: DType = 'f16', dims: Record<string, number> = {}): MappedKernel => {
   const types: Record<string, DType> = Object.hasOwn(kernel.types, 'T') ? { T } : {}
-  return mapKernel({ kernel, types, dims })
+  return scheduledLaunch(mapKernel({ kernel, types, dims }))
 }
 
 function rows(mapped: MappedKernel): RowProgram {
@@ -74,7 +74,7 @@ describe('passes', () => {
   })
 
   it('recomputes a row element at another index', () => {
-    expect(describeSchedule(map(fixtures.difference))).toContain('x[m, c - 1] * 3.0')
+    expect(describeSchedule(map(fixtures.difference))).toContain('x[m0, c - 1] * 3.0')
   })
 })
 
@@ -86,7 +86,7 @@ describe('histograms', () => {
   })
 
   it('are named in the schedule', () =>
-    expect(describeSchedule(map(fixtures.tally))).toContain('count below[m, bin_2] for bin_2 = top - ids_c[c], below k'))
+    expect(describeSchedule(map(fixtures.tally))).toContain('count below[m0, bin_2] for bin_2 = top - ids_c[c], below k'))
 })
 
 describe('scans', () => {
@@ -112,7 +112,7 @@ describe('scans', () => {
 
   it('are recomputed for an element at another index', () => {
     const text = describeSchedule(map(fixtures.scanElsewhere))
-    expect(text).toContain('sum(c_2 < c - 1 + 1: ids[m, c_2])')
+    expect(text).toContain('sum(c_2 < c - 1 + 1: ids[m0, c_2])')
     expect(text).toContain('some = scan sum of ids_c1[c1]')
   })
 
@@ -193,10 +193,10 @@ it('puts fixed dimensions into the program', () => {
 it('describes a schedule in words', () => {
   expect(describeSchedule(map(fixtures.pointwise))).toBe(
     [
-      'gelu__f16: elementwise, rows over (m < m), chunks of 8',
+      'gelu__f16: elementwise, rows over (m0 < m), chunks of 8',
       '  pass over c < n:',
-      '    a = load x[m, c] in chunks',
-      '    store y[m, c] = 0.5 * a[c] * (1.0 + erf(a[c] * 0.7071067811865476)) in chunks',
+      '    a = load x[m0, c] in chunks',
+      '    store y[m0, c] = 0.5 * a[c] * (1.0 + erf(a[c] * 0.7071067811865476)) in chunks',
       '  gelu__f16: elementwise: a chunk of 8 elements a thread, 256 threads a block; always',
     ].join('\n'),
   )

@@ -142,15 +142,22 @@ describe('a note on one block', () => {
     value: load('x', b),
   }
   const store = (value: Expr): Stmt => ({ kind: 'storeRow', tensor: 'y', rows: [], length: dim('n'), index: 'c', value })
-  it('appears if one row is reduced and stored', () => {
-    const [note] = notes(one(largest, store(call('sub', load('x', c), local('top')))))
+  const running: Stmt = { ...largest, kind: 'scan', name: 'running', monoid: 'sum', index: 'a', value: load('x', index('a')) }
+  const below = call('sub', { kind: 'element', type: 'f32', row: 'running', index: c }, local('top'))
+  it('appears if one row is scanned and stored', () => {
+    const [note] = notes(one(largest, running, store(below)))
     expect(note).toMatchObject({ kind: 'one block' })
     expect(note?.message).toContain('there is one row, of n elements, and one block computes it')
     const half: Stmt = { kind: 'let', name: 'half', type: 'f32', value: call('mul', local('top'), f32(0.5)) }
-    expect(kinds(one(largest, half, store(call('sub', load('x', c), local('half')))))).toEqual(['one block'])
+    expect(kinds(one(largest, half, running, store(call('sub', below, local('half')))))).toEqual(['one block'])
+  })
+  it('does not appear if one row is reduced and stored, where several launches divide long rows', () => {
+    const half: Stmt = { kind: 'let', name: 'half', type: 'f32', value: call('mul', local('top'), f32(0.5)) }
+    expect(kinds(one(largest, store(call('sub', load('x', c), local('top')))))).toEqual([])
+    expect(kinds(one(largest, half, store(call('sub', load('x', c), local('half')))))).toEqual([])
     expect(
       kinds(one({ kind: 'let', name: 'first', type: 'f32', value: load('x', i32(0)) }, largest, half, store(local('half')))),
-    ).toEqual(['one block'])
+    ).toEqual([])
   })
   it('does not appear if elements are computed separately, or totals are divided', () => {
     expect(kinds(one(store(load('x', c))))).toEqual([])

@@ -5,17 +5,20 @@ import { readSpecsOrThrow } from '../../src/frontend/index.js'
 import { plan, type Schedule } from '../../src/lang/plan.js'
 import { variantLines } from '../../src/schedule/describe.js'
 import { mapKernel } from '../../src/schedule/map.js'
+import { scheduledLaunch } from '../../src/schedule/mapped.js'
 import { planAll } from '../../src/search/plans.js'
 import { refusal } from '../refusal.js'
 import * as fixtures from './fixtures.js'
 
 const warp: Schedule = { kind: 'rows', team: { kind: 'warp', lanes: 32, rowsPerBlock: 2 }, chunks: 3 }
 const names = (schedule: Schedule, kernel = fixtures.softmax, T: 'f16' | 'f32' = 'f16') =>
-  variantLines(mapKernel({ kernel, types: { T }, dims: {} }, undefined, schedule)).map(({ name, when }) => `${name}: ${when}`)
+  variantLines(scheduledLaunch(mapKernel({ kernel, types: { T }, dims: {} }, undefined, schedule))).map(
+    ({ name, when }) => `${name}: ${when}`,
+  )
 
 describe('a schedule of a plan', () => {
   it('takes precedence over the rules, for rows that fit its team', () => {
-    const ruled = variantLines(mapKernel({ kernel: fixtures.softmax, types: { T: 'f16' }, dims: {} }))
+    const ruled = variantLines(scheduledLaunch(mapKernel({ kernel: fixtures.softmax, types: { T: 'f16' }, dims: {} })))
     const [first, ...others] = names(warp)
     expect(first).toContain('softmax__f16_planned: ')
     expect(first).toContain(`${32 * 3 * 8}`)
@@ -26,7 +29,7 @@ describe('a schedule of a plan', () => {
 
   it('makes the chunk width an argument of the kernel if it differs from the rules', () => {
     const isGeneric = (schedule: Schedule) =>
-      mapKernel({ kernel: fixtures.softmax, types: { T: 'f16' }, dims: {} }, undefined, schedule).generic
+      scheduledLaunch(mapKernel({ kernel: fixtures.softmax, types: { T: 'f16' }, dims: {} }, undefined, schedule)).generic
     expect([{ ...warp, vec: 4 } as const, { ...warp, vec: 8 } as const, warp].map(isGeneric)).toEqual([true, false, false])
   })
 
@@ -40,7 +43,9 @@ describe('a schedule of a plan', () => {
     const choice = { kind: 'rows', team: { kind: 'warp', lanes: 32, rowsPerBlock: 4 }, chunks: 3, vec: 8 } as const
     const variants = [{ fromRows: 1, choice, measured: [{ rows: 4096, rules: 6, choice: 5 }] }]
     const entry = { kernel: 'softmax', dtype: 'f16', length: 768, architecture: 'sm_90', device: 'NVIDIA H200', variants }
-    const mapped = mapKernel({ kernel: fixtures.softmax, types: { T: 'f16' }, dims: {} }, { file: 't', entries: [entry] }, warp)
+    const mapped = scheduledLaunch(
+      mapKernel({ kernel: fixtures.softmax, types: { T: 'f16' }, dims: {} }, { file: 't', entries: [entry] }, warp),
+    )
     expect(
       variantLines(mapped)
         .map(({ name }) => name)

@@ -4,6 +4,7 @@ import type { DType } from '../../src/ir/dtype.js'
 import type { Kernel } from '../../src/ir/kernel.js'
 import { describeSchedule } from '../../src/schedule/describe.js'
 import { mapKernel } from '../../src/schedule/map.js'
+import { scheduledLaunch } from '../../src/schedule/mapped.js'
 import { printSteps } from '../../src/schedule/print.js'
 import { choiceName } from '../../src/schedule/tuning/choice.js'
 import { softmax, tally, transpose } from './fixtures.js'
@@ -23,37 +24,32 @@ describe('steps', () => {
   it('of a softmax', () => {
     expect(stepsOf(softmax, 'ordering passes, rows kept')).toMatchInlineSnapshot(`
       "for c < n
-        loaded v = x[m, c] (run Infinity, keep)
+        loaded v = x[m0, c] (run Infinity, keep)
         reduce top = v[c] (monoid max)
       for c < n
         computed e = exp~(v[c] - top) (keep)
         reduce total = e[c] (monoid sum)
       for c < n
-        loopStore y = e[c] /~ total (indices [m, c], run Infinity)"
+        loopStore y = e[c] /~ total (indices [m0, c], run Infinity)"
     `)
     expect(stepsOf(softmax, 'simplifying, rows read again')).toMatchInlineSnapshot(`
-      "for c < n
-        loaded v = x[m, c] (run Infinity)
-        reduce top = v[c] (monoid max)
+      "let total_once_read = total_once[m0]
+      let top_once_read = top_once[m0]
       for c < n
-        loaded v = x[m, c] (run Infinity)
-        computed e = exp~(v[c] - top)
-        reduce total = e[c] (monoid sum)
-      for c < n
-        loaded v = x[m, c] (run Infinity)
-        computed e = exp~(v[c] - top)
-        loopStore y = e[c] /~ total (indices [m, c], run Infinity)"
+        loaded v = x[m0, c] (run Infinity)
+        computed e = exp~(v[c] - top_once_read)
+        loopStore y = e[c] /~ total_once_read (indices [m0, c], run Infinity)"
     `)
   })
 
   it('of a histogram and of rankings', () => {
     expect(stepsOf(tally, 'ordering passes, rows kept')).toMatchInlineSnapshot(`
       "for c < n
-        loaded ids_c = ids[m, c] (run Infinity, keep)
+        loaded ids_c = ids[m0, c] (run Infinity, keep)
         reduce top = ids_c[c] (monoid max)
-        histogram counts = ids_c[c] (indices [m, bin], bin bin, bins k)
+        histogram counts = ids_c[c] (indices [m0, bin], bin bin, bins k)
       for c < n
-        histogram below = top - ids_c[c] (indices [m, bin_2], bin bin_2, bins k)"
+        histogram below = top - ids_c[c] (indices [m0, bin_2], bin bin_2, bins k)"
     `)
     expect(stepsOf(ranked, 'ordering passes, rows kept', { k: 4 })).toMatchInlineSnapshot(`
       "for c < n
@@ -74,17 +70,19 @@ describe('steps', () => {
 
 it('a schedule prints its passes and their teams', () => {
   const described = (subject: Kernel, dims = {}) =>
-    describeSchedule(mapKernel({ kernel: subject, types: Object.hasOwn(subject.types, 'T') ? { T: 'f16' } : {}, dims }))
+    describeSchedule(
+      scheduledLaunch(mapKernel({ kernel: subject, types: Object.hasOwn(subject.types, 'T') ? { T: 'f16' } : {}, dims })),
+    )
   expect(described(softmax)).toMatchInlineSnapshot(`
-    "softmax__f16: row program, rows over (m < m), chunks of 8
+    "softmax__f16: row program, rows over (m0 < m), chunks of 8
       pass over c < n:
-        v = load x[m, c] in chunks, kept in registers
+        v = load x[m0, c] in chunks, kept in registers
         top = max of v[c]
       pass over c < n:
         e = exp~(v[c] - top), kept in registers
         total = sum of e[c]
       pass over c < n:
-        store y[m, c] = e[c] /~ total in chunks
+        store y[m0, c] = e[c] /~ total in chunks
       softmax__f16_thread: a thread a row, 128 rows a block; 2 x 8 values a lane in registers; rows of at most 16 elements: a row this short is one or two loads: no lane waits for another
       softmax__f16_lanes: 8 lanes a row, 16 rows a block; 2 x 8 values a lane in registers; rows of at most 128 elements: a row this short leaves lanes of a whole warp idle: a warp takes several
       softmax__f16_warp: a warp a row, 4 rows a block; 1 x 8 values a lane in registers; rows of at most 256 elements: few registers a lane, so many rows run at once, and no barrier
@@ -95,14 +93,14 @@ it('a schedule prints its passes and their teams', () => {
       softmax__f16_block_reread: a block of 512 threads a row; values computed again in every pass; otherwise: longer than registers hold: every pass reads the row again"
   `)
   expect(described(tally)).toMatchInlineSnapshot(`
-    "tally: row program, rows over (m < m), chunks of 4
+    "tally: row program, rows over (m0 < m), chunks of 4
       pass over c < n:
-        ids_c = load ids[m, c] in chunks, kept in registers
+        ids_c = load ids[m0, c] in chunks, kept in registers
         common = ids_c[c]
         top = max of common[c]
-        count counts[m, bin] for bin = common[c], below k
+        count counts[m0, bin] for bin = common[c], below k
       pass over c < n:
-        count below[m, bin_2] for bin_2 = top - ids_c[c], below k
+        count below[m0, bin_2] for bin_2 = top - ids_c[c], below k
       tally_thread: a thread a row, 128 rows a block; 4 x 4 values a lane in registers; rows of at most 16 elements: a row this short is one or two loads: no lane waits for another
       tally_lanes: 8 lanes a row, 16 rows a block; 4 x 4 values a lane in registers; rows of at most 128 elements: a row this short leaves lanes of a whole warp idle: a warp takes several
       tally_warp: a warp a row, 4 rows a block; 2 x 4 values a lane in registers; rows of at most 256 elements: few registers a lane, so many rows run at once, and no barrier
@@ -133,9 +131,9 @@ it('a schedule prints its passes and their teams', () => {
   `)
   expect(described(transpose)).toMatchInlineSnapshot(`
     "transpose__f16: elementwise, rows over (c < n), chunks of 8
-      once a tile: x_tile = load x[m, c] in chunks of 8 along c
-      pass over m < m:
-        store y[c, m] = x_tile[m] in chunks
+      once a tile: x_tile = load x[m0, c] in chunks of 8 along c
+      pass over m0 < m:
+        store y[c, m0] = x_tile[m0] in chunks
       transpose__f16: elementwise by tiles: a block of 128 threads loads x along c into shared memory, chunks of 8 elements per thread, or fewer where rows of the result are not aligned; always; tiles of 64 x 64, or of 4, 16 or 32 along a shorter side, and tiles of up to 16 columns are stored as one run"
   `)
 })

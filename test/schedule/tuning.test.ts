@@ -3,6 +3,7 @@ import type { Instance } from '../../src/ir/instance.js'
 import type { Kernel } from '../../src/ir/kernel.js'
 import { variantLines } from '../../src/schedule/describe.js'
 import { mapKernel } from '../../src/schedule/map.js'
+import { scheduledLaunch } from '../../src/schedule/mapped.js'
 import { candidatesFor, keepsOrder, ruleChoices } from '../../src/schedule/tuning/candidates.js'
 import { choiceName, problemOf, type ScheduleChoice } from '../../src/schedule/tuning/choice.js'
 import { formatTuning, mergeTuning, parseTuning, refuseUnknown, type TuningEntry } from '../../src/schedule/tuning/tuning.js'
@@ -10,7 +11,7 @@ import { refusal } from '../refusal.js'
 import * as fixtures from './fixtures.js'
 
 const instance = (kernel: Kernel): Instance => ({ kernel, types: { T: 'f16' }, dims: {} })
-const map = (kernel: Kernel) => mapKernel(instance(kernel))
+const map = (kernel: Kernel) => scheduledLaunch(mapKernel(instance(kernel)))
 
 const warp = (vec: number, chunks: number | 'reread'): ScheduleChoice => ({
   kind: 'rows',
@@ -34,7 +35,7 @@ const entry = (
 })
 
 const tuned = (kernel: Kernel, ...entries: readonly TuningEntry[]) =>
-  mapKernel(instance(kernel), { file: 'tuning.json', entries })
+  scheduledLaunch(mapKernel(instance(kernel), { file: 'tuning.json', entries }))
 
 const kernels = [fixtures.softmax, fixtures.layerNorm, fixtures.argmaxRow, fixtures.fourRows, fixtures.pointwise]
 const lengths = [1, 7, 16, 33, 128, 512, 768, 1024, 3072, 8193]

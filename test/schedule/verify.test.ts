@@ -12,7 +12,7 @@ import { centre } from '../ir/kernels.js'
 import * as fixtures from './fixtures.js'
 import { ranked } from './ranked.js'
 
-const x = (at: Expr): Expr => fixtures.load('x', index('m'), at)
+const x = (at: Expr): Expr => fixtures.load('x', index('m0'), at)
 
 type Passes = typeof schedulePasses
 
@@ -28,7 +28,7 @@ const mapped = (kernel: Kernel, passes: Partial<Passes> = {}, schedule?: Paramet
 const parts = fixtures.kernel(
   'parts',
   'm n',
-  [fixtures.axis('m', 'm')],
+  [fixtures.axis('m0', 'm')],
   [fixtures.tensor('x', 'in', 'm n'), fixtures.tensor('y', 'out', 'm')],
   [
     { kind: 'reduce', name: 'all', type: 'f32', monoid: 'sum', length: dim('n'), index: 'e', value: x(index('e')) },
@@ -57,7 +57,7 @@ const parts = fixtures.kernel(
       index: 'c',
       values: [x(index('c')), i32(1)],
     },
-    { kind: 'store', tensor: 'y', indices: [index('m')], value: call('div', local('total'), local('count', 'i32')) },
+    { kind: 'store', tensor: 'y', indices: [index('m0')], value: call('div', local('total'), local('count', 'i32')) },
   ],
 )
 
@@ -88,7 +88,7 @@ describe('normalising', () => {
     plant(statements((s) => (s.kind === 'loopStore' ? [] : [s])))(`${after}output y is stored 0 times`)
     plant(statements((s) => (s.kind === 'loopStore' ? [s, s] : [s])))(`${after}output y is stored 2 times`)
     plant(store({ tensor: 'x' }))(`${after}x is not an output`)
-    plant(store({ indices: [index('m')] }))('has 1 indices, the rank is 2')
+    plant(store({ indices: [index('m0')] }))('has 1 indices, the rank is 2')
   })
 
   it('binds names once, and before they are read', () => {
@@ -131,7 +131,7 @@ describe('normalising', () => {
     plant(rows((row) => (row.kind === 'loaded' ? { run: 2 } : {})))('row v is loaded in runs of 2, but lies otherwise')
     plant(rows((row) => (row.kind === 'loaded' ? { dtype: 'f32' } : {})))('has elements of f32')
     plant(() => ({ elementwise: true }))('something ties the elements of a row together')
-    plant(() => ({ axes: [{ index: 'm', dim: 'q' }] }))('unknown dimension q')
+    plant(() => ({ axes: [{ index: 'm0', dim: 'q' }] }))('unknown dimension q')
   })
 })
 
@@ -295,9 +295,9 @@ it('checks updates that were placed', () => {
 
 it('checks the interval that threads visit', () => {
   const plant = (change: Partial<Interval>, problem: string, kernel = fixtures.pointwise) => {
-    const part = call('lt', index('m'), i32(3))
+    const part = call('lt', index('m0'), i32(3))
     const known: Interval = {
-      axis: fixtures.axis('m', 'm'),
+      axis: fixtures.axis('m0', 'm'),
       bounds: [{ kind: 'to', part, place: [{ sign: '+', value: i32(3) }] }],
       most: [[{ sign: '+', value: dim('n') }]],
     }
@@ -309,8 +309,8 @@ it('checks the interval that threads visit', () => {
   plant({}, '')
   // The axis of an elementwise kernel is looked for again once its conditions are gone.
   plant({ axis: fixtures.axis('z', 'n') }, 'threads cannot go over an interval of z', fixtures.softmax)
-  plant({ bounds: [{ kind: 'if', part: call('lt', dim('n'), i32(3)) }] }, 'an interval of m has no bound')
-  const own = call('lt', index('m'), index('m'))
-  plant({ bounds: [{ kind: 'to', part: own, place: [{ sign: '+', value: index('m') }] }] }, 'an interval of m is bounded by m')
-  plant({ most: [[{ sign: '+', value: x(i32(0)) }]] }, 'only the device knows how long an interval of m may be')
+  plant({ bounds: [{ kind: 'if', part: call('lt', dim('n'), i32(3)) }] }, 'an interval of m0 has no bound')
+  const own = call('lt', index('m0'), index('m0'))
+  plant({ bounds: [{ kind: 'to', part: own, place: [{ sign: '+', value: index('m0') }] }] }, 'an interval of m0 is bounded by m0')
+  plant({ most: [[{ sign: '+', value: x(i32(0)) }]] }, 'only the device knows how long an interval of m0 may be')
 })

@@ -8,6 +8,7 @@ import { launcherBody } from '../launch/launcher.js'
 import { operandText, type Scope, wideText } from '../print/expression.js'
 import { createNames } from '../print/names.js'
 import { render } from '../templates.js'
+import { hasOwnWidths } from './headers.js'
 import { kernelTexts } from './kernel.js'
 import { splitLauncher } from './split_launcher.js'
 
@@ -25,7 +26,7 @@ export const partTexts = ({ split }: Pick<MappedKernel, 'split'>): string =>
   ]
     .map(([part, name]) => {
       const { text, parameters } = kernelTexts(part)
-      return `${render('part', { name, vec: part.vec, kernels: text, body: launcherBody(part, parameters) })}\n`
+      return `${render('part', { name, vec: hasOwnWidths(part) ? '' : part.vec, kernels: text, body: launcherBody(part, parameters) })}\n`
     })
     .join('')
 
@@ -35,7 +36,10 @@ export function splitBody(mapped: MappedKernel, { whole, before, inRows }: Split
   const names = createNames({ ...mapped, instance: whole }, 'split elements')
   const used: Scope['used'] = { dims: new Set(), attrs: new Set(), indices: new Set() }
   const scope: Scope = { names, used, tensors: kernel.tensors, fixed, elements: new Map() }
-  const scratch = before.flatMap(({ instance }) => instance.kernel.tensors.filter(({ access }) => access === 'out'))
+  const outputs = new Set(kernel.tensors.map(({ name }) => name))
+  const scratch = before.flatMap(({ instance }) =>
+    instance.kernel.tensors.filter(({ name, access }) => access === 'out' && !outputs.has(name)),
+  )
   const extent = extentIn({ instance: whole })
   const sizes = scratch.map(({ dims }) =>
     dims.length === 0 ? 'heddle::Count(1)' : dims.map((each) => `heddle::Count(${operandText(extent(each), scope)})`).join(' * '),
@@ -53,6 +57,11 @@ function rowsLines(inRows: InRows, whole: Pick<MappedKernel, 'instance'>, scope:
   const { mapped, length, kept, groups } = inRows
   const extents = groupExtents(inRows, extentIn(whole)).map((each) => operandText(each, scope))
   const elements = wideText(length, scope, toCount)
+  if (groups === undefined)
+    return [
+      `// A block each computes rows of up to ${kept} elements; the blocks of all rows together divide longer ones.`,
+      `if (heddle::suit_blocks(${elements}, ${kept})) return ${rowsName}::run(launch, error);`,
+    ]
   return [
     mapped.program.kind === 'columns'
       ? `// Clusters reduce columns of up to ${kept} rows, or many columns.`

@@ -13,7 +13,7 @@ export interface SplitLauncher {
   /** Lines in front of the launches. */
   readonly before: readonly string[]
   readonly scratch: readonly TensorParam[]
-  /** Source of the number of elements of each scratch tensor. */
+  /** Source of the number of elements of each scratch tensor; of none where no launch leaves results to a later one. */
   readonly sizes: readonly string[]
   /** Functions to run, each with its tensors. */
   readonly runs: readonly (readonly [run: string, tensors: readonly TensorParam[]])[]
@@ -32,8 +32,9 @@ export function splitLauncher({ key, kernel, names, used, before, scratch, sizes
     if (used.has(name)) writer.writeLine(`const int64_t ${names.dim(name)} = arguments.dim(${i}, "${name}");`)
   })
   for (const line of before) writer.writeLine(line)
-  writer.writeLine(`const heddle::Count elements[] = {${sizes.join(', ')}};`)
-  writer.writeLine(`heddle::Split<${scratch.length}> split(launch, error, arguments, "${key}", elements);`)
+  const elements = sizes.length === 0 ? ['heddle::Count(0)'] : sizes
+  writer.writeLine(`const heddle::Count elements[] = {${elements.join(', ')}};`)
+  writer.writeLine(`heddle::Split<${elements.length}> split(launch, error, arguments, "${key}", elements);`)
   for (const [run, tensors] of runs) writer.writeLine(`split.run(${[run, ...tensors.map(placeOf)].join(', ')});`)
   writer.writeLine('return split.status;')
   return lines(writer)

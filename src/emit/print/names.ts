@@ -120,7 +120,10 @@ export function createNames(mapped: Named, reserved = ''): Names {
       const given = names.value(index)
       return name(scopes.first, /\d$/.test(given) ? `${given}_0` : `${given}0`, 'first')
     },
-    fresh: (wanted) => freshName(plainName(wanted), taken),
+    fresh: (wanted) => {
+      const plain = plainName(wanted)
+      return freshName(mayBeMacro(plain) ? `${plain}_value` : plain, taken)
+    },
   }
   claim(names, mapped)
   return names

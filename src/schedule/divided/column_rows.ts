@@ -41,7 +41,7 @@ export function walkedRows(given: Kernel): WalkedKernel | undefined {
 }
 
 /** Rows as their elements are computed, wherever those are read. */
-function withoutRows(kernel: Kernel): Kernel {
+export function withoutRows(kernel: Kernel): Kernel {
   const rows = new Map<string, StmtOf<'row'>>()
   const inlined = (e: Expr): Expr =>
     rewrite(e, (node) => {

@@ -6,6 +6,7 @@ import type { DType } from '../../ir/dtype.js'
 import type { Expr, ExprOf } from '../../ir/expr.js'
 import type { RowAxis, StmtOf } from '../../ir/kernel.js'
 import type { Loop } from '../normalise/normal.js'
+import { contains, usesIndex } from '../normalise/rewrite.js'
 import { type Reduced, resultsOf } from './reduction.js'
 
 /** Consecutive elements, read as a chunk: columns of one row, or elements along the innermost loop. */
@@ -81,6 +82,13 @@ export function walkOf(program: TotalProgram): DividedPass {
   const [pass] = passesOf(program)
   if (pass === undefined) throw new Error('internal: a program of totals walks over nothing')
   return pass
+}
+
+/** True if a program of totals loads every element that it walks over in chunks, and none by itself. */
+export function loadsChunks(program: TotalProgram): boolean {
+  const { loops, reductions } = walkOf(program)
+  const isAlone = (node: Expr): boolean => node.kind === 'load' && loops.some(({ index }) => usesIndex(node, index))
+  return reductions.every(({ values }) => values.every((value) => !contains(value, isAlone)))
 }
 
 /** The names a program gives, in order. */

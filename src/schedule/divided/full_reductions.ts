@@ -34,8 +34,11 @@ const mostElements = 8
 /** Tensors that are known to have fewer elements are not worth several blocks. */
 const fewestElements = 4096
 
-/** The kernel as a program of totals; undefined if it is none, or if there is no gain. */
-export function totalsOf({ kernel, dims, types }: Instance): Totals | undefined {
+/**
+ * The kernel as a program of totals; undefined if it is none, or if there is no gain.
+ * @param rows `long` for rows along one loop that are worth several blocks; others have teams of their own
+ */
+export function totalsOf({ kernel, dims, types }: Instance, rows: 'any' | 'long' = 'any'): Totals | undefined {
   if (isUpdating(kernel)) return undefined
   const fixed = new Map(Object.entries(dims).map(([name, extent]) => [name, i32(extent)]))
   const body = kernel.body.map((s) => mapStmt(s, (e) => substituteDims(e, fixed))).filter(isSimple)
@@ -43,8 +46,7 @@ export function totalsOf({ kernel, dims, types }: Instance): Totals | undefined 
   const nests = body.flatMap((s) => (isReduction(s) ? [nestOf(s)] : []))
   const [first] = nests
   if (first === undefined || nests.some((nest) => !haveOneWalk(nest, first))) return undefined
-  // Rows that are reduced along one loop have teams of their own.
-  if (kernel.rows.length > 0 && first.loops.length === 1) return undefined
+  if (rows === 'any' && kernel.rows.length > 0 && first.loops.length === 1) return undefined
   const elements = first.loops.reduce((all, { length }) => all * (length.kind === 'const' ? Number(length.value) : Number.NaN), 1)
   if (elements < fewestElements) return undefined
   const results = new Set(nests.flatMap(({ stmt }) => resultsOf(stmt).map(({ name }) => name)))

@@ -8,7 +8,7 @@ import type { Instance } from '../../ir/instance.js'
 import { slowIntrinsics } from '../../ir/intrinsics.js'
 import type { StmtOf } from '../../ir/kernel.js'
 import { printExpr } from '../../ir/print.js'
-import type { MappedKernel } from '../mapped.js'
+import { type MappedKernel, scheduledLaunch } from '../mapped.js'
 import { isHostExpr } from '../normalise/host_expr.js'
 import type { Loop } from '../normalise/normal.js'
 import type { Step } from '../normalise/passes.js'
@@ -29,9 +29,16 @@ const multiprocessors = 132
 /** Elements that one block computes in about the time of a launch. */
 const fewElements = 8192
 
-/** Notes of one instance; those of earlier launches come first. A grouped matmul has none: its main loop takes the place of the program. */
-export const notesOf = (mapped: MappedKernel): readonly Note[] =>
-  mapped.grouped !== undefined ? [] : [...(mapped.split?.before ?? []), mapped].flatMap(notesOfLaunch)
+/**
+ * Notes of one instance; those of earlier launches come first. Rows that several launches compute where they are long have the notes of the one launch
+ * of shorter ones. A grouped matmul has none: its main loop takes the place of the program.
+ */
+export function notesOf(mapped: MappedKernel): readonly Note[] {
+  if (mapped.grouped !== undefined) return []
+  const rows = scheduledLaunch(mapped)
+  if (rows !== mapped) return notesOfLaunch(rows).filter(({ kind }) => kind !== 'one block')
+  return [...(mapped.split?.before ?? []), mapped].flatMap(notesOfLaunch)
+}
 
 function notesOfLaunch(mapped: MappedKernel): readonly Note[] {
   return [

@@ -6,30 +6,18 @@
  *
  *     y[i, j] = x[i, j] / sqrt(sum(m, n: x^2))    s[] = sum(m, n: x^2), one total    y[i, j] = x[i, j] / sqrt(s[])
  */
-import { index as indexVar } from '../../ir/build.js'
 import { constructOf } from '../../ir/constructs/index.js'
-import type { ScalarType } from '../../ir/dtype.js'
 import type { Expr } from '../../ir/expr.js'
 import { hashOf } from '../../ir/expr_hash.js'
 import type { Instance } from '../../ir/instance.js'
-import type { Kernel, RowAxis, Stmt, StmtOf, TensorParam } from '../../ir/kernel.js'
-import { rowMajor } from '../../ir/layout.js'
+import type { Kernel, Stmt, StmtOf } from '../../ir/kernel.js'
 import { isUpdating } from '../../ir/update.js'
-import { freeNames, introducedNames, mapStmt, rewrite, stmtExprs, visit, visitKernel } from '../../ir/walk.js'
+import { freeNames, stmtExprs, visit } from '../../ir/walk.js'
 import { nestOf, totalsOf } from '../divided/full_reductions.js'
 import { isReduction, type Reduction } from '../divided/reduction.js'
 import { windowsOf } from '../divided/window_reductions.js'
-import { freshName } from '../normalise/normal.js'
 import { pickElements } from '../normalise/row_scalars.js'
-
-/** Two kernels in place of one: `rest` reads the outputs of `first`. */
-export interface SplitKernel {
-  readonly first: Kernel
-  readonly rest: Kernel
-}
-
-/** Statements that a launch in front may repeat: all that store nothing. */
-const isPlain = (s: Stmt): boolean => constructOf(s).traits.makes !== 'output'
+import { divide, isPlain, type SplitKernel } from './cut_kernel.js'
 
 /** Statements whose scalars a launch in front may compute: a reduction, a team's scalar, or a picked element of a row (row_scalars.ts). */
 type Moved = Reduction | StmtOf<'team'> | StmtOf<'let'>
@@ -38,7 +26,7 @@ type Moved = Reduction | StmtOf<'team'> | StmtOf<'let'>
 const fewestElements = 64
 
 /** A reduction with what it follows from. */
-interface Known {
+export interface Known {
   readonly stmt: Moved
   /** Lengths of its loops, one in the other, the outermost first. */
   readonly loops: readonly Expr[]
@@ -86,7 +74,7 @@ export function splitWalk({ kernel }: Instance, part: number): SplitKernel | und
 }
 
 /** True if two reductions run over the same loops for the same rows. */
-const isBeside = (a: Known, b: Known): boolean =>
+export const isBeside = (a: Known, b: Known): boolean =>
   a.axes.size === b.axes.size && [...a.axes].every((axis) => b.axes.has(axis)) && sameLoops(a.loops, b.loops)
 
 const sameLoops = (a: readonly Expr[], b: readonly Expr[]): boolean =>
@@ -96,7 +84,7 @@ const sameLoops = (a: readonly Expr[], b: readonly Expr[]): boolean =>
  * The reductions that a launch in front may compute.
  * @param picked elements of rows that are scalars, with the statements that make the rows
  */
-function reductionsOf({ rows, body }: Kernel, picked: ReadonlyMap<Stmt, Stmt>): readonly Known[] {
+export function reductionsOf({ rows, body }: Kernel, picked: ReadonlyMap<Stmt, Stmt>): readonly Known[] {
   const indices = new Set(rows.map(({ index }) => index))
   const madeBy = new Map<
     string,
@@ -181,100 +169,3 @@ const nestedOf = (instance: Instance, all: readonly Known[]): readonly Known[] =
   )
   return nested.length === 0 || totalsOf(instance) !== undefined || windowsOf(instance) !== undefined ? [] : nested
 }
-
-/** Moves reductions of one level into a kernel of their own. */
-function divide(kernel: Kernel, moved: readonly Known[], part: number): SplitKernel {
-  const axes = kernel.rows.filter(({ index }) => moved[0]?.axes.has(index))
-  const values = moved.flatMap(({ stmt }) => constructOf(stmt).defines(stmt))
-  const taken = new Set(namesOf(kernel))
-  const scratch = values.map(
-    ({ name, type }): Scratch => ({ value: name, type, tensor: scratchTensor(freshName(`${name}_once`, taken), type, axes) }),
-  )
-  return { first: frontKernel(kernel, moved, axes, scratch, part), rest: restKernel(kernel, moved, axes, scratch) }
-}
-
-/** A value of a reduction, and the tensor that holds it between the launches. */
-interface Scratch {
-  readonly value: string
-  readonly type: ScalarType
-  readonly tensor: TensorParam
-}
-
-const scratchTensor = (name: string, type: ScalarType, axes: readonly RowAxis[]): TensorParam => ({
-  name,
-  access: 'out',
-  dtype: type === 'i32' ? 'i32' : 'f32',
-  dims: axes.map(({ dim }) => dim),
-  layout: rowMajor(axes.map(({ dim }) => dim)),
-})
-
-const placeIn = (axes: readonly RowAxis[]): readonly Expr[] => axes.map(({ index }) => indexVar(index))
-
-/** The launch in front: a point for each of the axes that the reductions depend on. */
-function frontKernel(
-  kernel: Kernel,
-  moved: readonly Known[],
-  rows: readonly RowAxis[],
-  scratch: readonly Scratch[],
-  part: number,
-): Kernel {
-  const needed = new Set(moved.flatMap(({ slice }) => slice))
-  const stores = scratch.map(
-    ({ value, type, tensor }): StmtOf<'store'> => ({
-      kind: 'store',
-      tensor: tensor.name,
-      indices: placeIn(rows),
-      value: { kind: 'local', name: value, type },
-    }),
-  )
-  const body = [...kernel.body.filter((stmt) => needed.has(stmt)), ...stores]
-  const { facts: _, ...rest } = kernel
-  return withUsed(
-    { ...rest, name: `${kernel.name}_part${part}`, rows, body },
-    scratch.map(({ tensor }) => tensor),
-  )
-}
-
-/** The rest of the kernel, which reads the results from scratch memory. */
-function restKernel(kernel: Kernel, moved: readonly Known[], axes: readonly RowAxis[], scratch: readonly Scratch[]): Kernel {
-  const gone = new Set<Stmt>(moved.map(({ stmt }) => stmt))
-  const loads = new Map(
-    scratch.map(({ value, type, tensor }): [string, Expr] => [
-      value,
-      { kind: 'load', type, tensor: tensor.name, indices: placeIn(axes) },
-    ]),
-  )
-  const read = (expr: Expr): Expr => rewrite(expr, (node) => (node.kind === 'local' ? (loads.get(node.name) ?? node) : node))
-  const body = withoutUnread(kernel.body.filter((stmt) => !gone.has(stmt)).map((stmt) => mapStmt(stmt, read)))
-  const given = scratch.map(({ tensor }): TensorParam => ({ ...tensor, access: 'in' }))
-  return withUsed({ ...kernel, body }, [...given, ...kernel.tensors.filter(({ access }) => access === 'out')])
-}
-
-/** The kernel with the inputs that it reads, and further tensors. */
-function withUsed(kernel: Kernel, further: readonly TensorParam[]): Kernel {
-  const read = new Set<string>()
-  visitKernel(kernel, (node) => {
-    if (node.kind === 'load') read.add(node.tensor)
-  })
-  return { ...kernel, tensors: [...kernel.tensors.filter(({ name, access }) => access === 'in' && read.has(name)), ...further] }
-}
-
-/** Statements without those whose values nothing reads. */
-function withoutUnread(body: readonly Stmt[]): readonly Stmt[] {
-  const read = new Set<string>()
-  const kept: Stmt[] = []
-  for (const stmt of [...body].reverse()) {
-    const names = constructOf(stmt).defines(stmt)
-    if (isPlain(stmt) && names.every(({ name }) => !read.has(name))) continue
-    kept.unshift(stmt)
-    for (const expr of stmtExprs(stmt)) for (const name of freeNames(expr)) read.add(name)
-  }
-  return kept
-}
-
-const namesOf = ({ dims, attrs, tensors, rows, body }: Kernel): readonly string[] => [
-  ...dims,
-  ...[...attrs, ...tensors].map(({ name }) => name),
-  ...rows.map(({ index }) => index),
-  ...body.flatMap(introducedNames),
-]

@@ -76,7 +76,7 @@ function checkSplit({ whole, before }: Split, last: Instance, fail: Fail): void 
 }
 
 /** Checks that one launch in place of several is of rows, and that it takes the arguments of the op. */
-function checkInRows({ mapped, length, kept }: InRows, whole: Instance, pass: string, fail: Fail): void {
+function checkInRows({ mapped, length, kept, groups }: InRows, whole: Instance, pass: string, fail: Fail): void {
   verifyMapped(mapped, pass)
   const { kernel } = mapped.instance
   const names = ({ tensors }: Kernel): string => tensors.map(({ name, access }) => `${access} ${name}`).join(', ')
@@ -86,6 +86,10 @@ function checkInRows({ mapped, length, kept }: InRows, whole: Instance, pass: st
   if (!isHostExpr(length)) fail('only the device knows how long a group is')
   if (mapped.program.kind === 'columns') return
   if (mapped.program.kind !== 'rows') fail('groups are rows of no row program')
+  if (groups === undefined) {
+    if (!Number.isInteger(kept) || kept < 1) fail(`a block computes rows of up to ${kept} elements`)
+    return
+  }
   const longest = mapped.program.kind === 'rows' ? mapped.program.variants.map(({ limit }) => limit.length ?? 0) : []
   if (!Number.isInteger(kept) || kept > Math.max(0, ...longest)) fail(`no variant keeps groups of ${kept} elements`)
 }
