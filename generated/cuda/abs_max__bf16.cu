@@ -194,8 +194,5 @@ extern "C" int32_t heddle_launch_abs_max__bf16(const heddle_launch* launch, hedd
   const int64_t n = arguments.dim(1, "n");
   // A block each computes rows of up to 32768 elements; the blocks of all rows together divide longer ones.
   if (heddle::suit_blocks(n, 32768)) return in_rows::run(launch, error);
-  const heddle::Count elements[] = {heddle::Count(0)};
-  heddle::Split<1> split(launch, error, arguments, "abs_max__bf16", elements);
-  split.run(last_of_abs_max__bf16, 0, 1);
-  return split.status;
+  return last_of_abs_max__bf16(launch, error);
 }

@@ -194,8 +194,5 @@ extern "C" int32_t heddle_launch_abs_max__f32(const heddle_launch* launch, heddl
   const int64_t n = arguments.dim(1, "n");
   // A block each computes rows of up to 16384 elements; the blocks of all rows together divide longer ones.
   if (heddle::suit_blocks(n, 16384)) return in_rows::run(launch, error);
-  const heddle::Count elements[] = {heddle::Count(0)};
-  heddle::Split<1> split(launch, error, arguments, "abs_max__f32", elements);
-  split.run(last_of_abs_max__f32, 0, 1);
-  return split.status;
+  return last_of_abs_max__f32(launch, error);
 }

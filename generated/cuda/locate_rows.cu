@@ -231,8 +231,5 @@ extern "C" int32_t heddle_launch_locate_rows(const heddle_launch* launch, heddle
   const int64_t b = arguments.dim(1, "b");
   // A block each computes rows of up to 65536 elements; the blocks of all rows together divide longer ones.
   if (heddle::suit_blocks(b, 65536)) return in_rows::run(launch, error);
-  const heddle::Count elements[] = {heddle::Count(0)};
-  heddle::Split<1> split(launch, error, arguments, "locate_rows", elements);
-  split.run(last_of_locate_rows, 0, 1, 2, 3);
-  return split.status;
+  return last_of_locate_rows(launch, error);
 }

@@ -236,6 +236,11 @@ int32_t choose_tiles(int64_t rows, int64_t columns, Launch run) {
       return whole_run ? run(Shape{}, Width<Vec>{}) : run(Shape{}, Width<narrow>{});
     }
   } else {
+    // Planes of two short sides: a larger tile would be almost empty.
+    if (rows > 4 && columns > 4 && rows <= 16 && columns <= 16)
+      return whole ? run(TileShape<16, 16>{}, Width<Vec>{}) : run(TileShape<16, 16>{}, Width<narrow>{});
+    if (rows > 4 && columns > 4 && rows <= 32 && columns <= 32)
+      return whole ? run(TileShape<32, 32>{}, Width<Vec>{}) : run(TileShape<32, 32>{}, Width<narrow>{});
     if (columns <= 4) return run(TileShape<256, 4>{}, Width<narrow>{});
     if (columns <= 16 && !whole) return run(TileShape<256, 16>{}, Width<narrow>{});
   }
@@ -244,6 +249,8 @@ int32_t choose_tiles(int64_t rows, int64_t columns, Launch run) {
   if (rows <= 16) return run(TileShape<16, 256>{}, Width<Vec>{});
   if (columns <= 32 && whole) return rows <= 64 ? run(TileShape<64, 32>{}, Width<Vec>{}) : run(TileShape<128, 32>{}, Width<Vec>{});
   if (rows <= 32 && whole) return run(TileShape<32, 128>{}, Width<Vec>{});
+  if (columns <= 32) return run(TileShape<128, 32>{}, Width<narrow>{});
+  if (rows <= 32) return run(TileShape<32, 128>{}, Width<narrow>{});
   return whole ? run(TileShape<64, 64>{}, Width<Vec>{}) : run(TileShape<64, 64>{}, Width<narrow>{});
 }
 

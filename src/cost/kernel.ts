@@ -4,7 +4,7 @@ import type { Kernel } from '../ir/kernel.js'
 import { structuralHash } from '../ir/structural_hash.js'
 import { rankedCounts } from '../ir/top_k.js'
 import { mapKernel } from '../schedule/map.js'
-import type { MappedKernel } from '../schedule/mapped.js'
+import type { ColumnLaunches, MappedKernel } from '../schedule/mapped.js'
 import type { CostDevice } from './device.js'
 import { countedAxis, iterations } from './extents.js'
 import { groupedCosts } from './grouped.js'
@@ -37,13 +37,25 @@ function withComputed({ instance: { kernel } }: MappedKernel, sizes: Sizes): Siz
 /** Launches of a kernel at these sizes: one in place of several where groups of points suit rows (`suit_rows`, native/device/split.cuh). */
 export function launchesOf({ split, ...last }: MappedKernel, sizes: Sizes): readonly MappedKernel[] {
   if (split === undefined) return [last]
-  const { inRows, before } = split
+  const { inRows, before, fixed } = split
+  if (fixed !== undefined && Object.entries(fixed.dims).every(([dim, extent]) => sizes.dims[dim] === extent))
+    return [fixed.mapped]
+  if (split.columns !== undefined && suitColumns(split.columns, sizes)) return split.columns.launches
   if (inRows === undefined) return [...before, last]
   const { mapped, length, kept, groups } = inRows
   const elements = iterations(length, sizes)
   const columns = mapped.program.kind === 'columns' ? iterations(mapped.program.length, sizes) : 1
   const rows = columns * product(mapped.axes.map((axis) => countedAxis(axis, undefined, sizes)))
   return elements <= kept || (groups !== undefined && rows >= groups) ? [mapped] : [...before, last]
+}
+
+/** Fewest elements for launches over the columns of groups (`suit_columns`, native/device/stored_columns.cuh). */
+const fewestOfColumns = 2 ** 20
+
+function suitColumns({ length, most, width, extents }: ColumnLaunches, sizes: Sizes): boolean {
+  const columns = iterations(length, sizes)
+  const elements = extents.reduce((all, extent) => all * iterations(extent, sizes), 1)
+  return columns <= most && columns % width !== 0 && elements >= fewestOfColumns
 }
 
 /** Schedules by kernel and types: a search prices kernels that differ in their names alone. */

@@ -24,6 +24,8 @@ export interface Scope {
   readonly attrs: ReadonlyMap<string, ScalarType>
   readonly inputs: Tensors
   readonly outputs: Tensors
+  /** Stores of each output. */
+  readonly stores: number
   readonly bound: ReadonlyMap<string, Binding>
   /** Expressions already checked in this scope: a shared subexpression is checked once. */
   readonly checked: Set<Expr>
@@ -42,7 +44,7 @@ export const bindIndex = (scope: Scope, name: string): Scope => bind(scope, [{ k
 export const failingWith = (scope: Scope, fail: Fail): Scope => ({ ...scope, fail })
 
 /** Scope of a kernel before any statement: everything its expressions may read, besides its row indices. */
-export function scopeOf(kernel: Pick<Kernel, 'dims' | 'attrs' | 'tensors' | 'types'>, fail: Fail): Scope {
+export function scopeOf(kernel: Pick<Kernel, 'dims' | 'attrs' | 'tensors' | 'types' | 'storedPlaces'>, fail: Fail): Scope {
   const signature = (access: TensorParam['access']): Tensors =>
     new Map(
       kernel.tensors
@@ -55,6 +57,7 @@ export function scopeOf(kernel: Pick<Kernel, 'dims' | 'attrs' | 'tensors' | 'typ
     attrs: new Map(kernel.attrs.map((attr) => [attr.name, attr.type])),
     inputs: signature('in'),
     outputs: signature('out'),
+    stores: kernel.storedPlaces ?? 1,
     bound: new Map(),
     checked: new Set(),
   }
@@ -174,9 +177,9 @@ export const checkIn = (scope: Scope): Check => {
 }
 
 /** Fails if an output is not stored exactly once. `stored` names the tensor of every store. */
-export function checkOutputs(stored: readonly string[], { outputs, fail }: Scope): void {
+export function checkOutputs(stored: readonly string[], { outputs, stores, fail }: Scope): void {
   for (const name of outputs.keys()) {
     const times = stored.filter((tensor) => tensor === name).length
-    if (times !== 1) fail(`output ${name} is stored ${times} times`)
+    if (times !== stores) fail(`output ${name} is stored ${times} times`)
   }
 }

@@ -65,6 +65,8 @@ export interface Kernel {
   readonly tensors: readonly TensorParam[]
   readonly rows: readonly RowAxis[]
   readonly body: readonly Stmt[]
+  /** Stores of each output, of as many places of an axis: a schedule gives a point several. One by default. */
+  readonly storedPlaces?: number
   /** Derived kernels only: typical extents of dimensions, from the graph. They do not affect the results. */
   readonly typical?: Readonly<Record<string, number>>
   /** Constraints on its arguments, as stated or inferred from bodies. They do not affect the results. */

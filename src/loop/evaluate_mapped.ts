@@ -39,9 +39,20 @@ export function evaluateMapped(mapped: MappedKernel, given: Case, passes: typeof
     for (const [name, tensor] of Object.entries(made.outputs))
       if (split?.whole.kernel.tensors.some((each) => each.name === name)) early[name] = tensor
   }
+  const columns = split?.columns === undefined ? [] : ofColumns(split.columns.launches, given, passes)
   const inRows = split?.inRows === undefined ? [] : lastOf(split.inRows.mapped, given, passes)
-  const last = lastOf(mapped, { ...given, tensors }, passes)
-  return [...last.map((made) => ({ ...made, outputs: { ...early, ...made.outputs } })), ...inRows]
+  const isFixed =
+    split?.fixed !== undefined && Object.entries(split.fixed.dims).every(([dim, extent]) => given.dims[dim] === extent)
+  const fixed = isFixed && split?.fixed !== undefined ? lastOf(split.fixed.mapped, given, passes) : []
+  const last = lastOf(mapped, { ...given, tensors }, passes).map((made) => ({ ...made, outputs: { ...early, ...made.outputs } }))
+  return [...last, ...inRows, ...fixed, ...columns]
+}
+
+/** Results of the last of several launches in order. */
+function ofColumns(launches: readonly MappedKernel[], given: Case, passes: typeof loopPasses): readonly Evaluation[] {
+  const tensors = { ...given.tensors }
+  for (const launch of launches.slice(0, -1)) Object.assign(tensors, lastOf(launch, { ...given, tensors }, passes)[0]?.outputs)
+  return launches.slice(-1).flatMap((last) => lastOf(last, { ...given, tensors }, passes))
 }
 
 /** Results of one launch after its last pass. */

@@ -87,8 +87,9 @@ export function narrow({ axis, bounds }: Interval, lane: Lane): void {
 }
 
 /** True if no piece ends in the lane's chunk, whose first element becomes known. */
-export function liesInPiece({ index, bounds }: OnePiece, lane: Lane, { vec }: Team): boolean {
+export function liesInPiece({ index, bounds, when }: OnePiece, lane: Lane, { vec }: Team): boolean {
   lane.env.values.set(index, lane.first)
+  if (when !== undefined && evaluateExpr(when, lane.env) !== true) return false
   return bounds.every((bound) => {
     const at = number(bound, lane)
     return at <= lane.first || at - lane.first >= vec

@@ -36,6 +36,8 @@ export interface OnePiece {
   readonly loop: string
   /** Ends of pieces. */
   readonly bounds: readonly Expr[]
+  /** Condition of the whole chunk. */
+  readonly when?: Expr
   readonly body: readonly Loop[]
 }
 

@@ -36,11 +36,14 @@ export function lowerWork(
   return [{ kind: 'work', ...work, body: [...narrows, ...(pieces === undefined ? [] : onePiece(pieces, lowered)), ...inner] }]
 }
 
-function onePiece({ index, bounds, steps }: PieceSteps, lowered: (steps: readonly Step[]) => readonly Loop[]): readonly Loop[] {
+function onePiece(
+  { index, bounds, when, steps }: PieceSteps,
+  lowered: (steps: readonly Step[]) => readonly Loop[],
+): readonly Loop[] {
   const body = lowered(steps)
   const lanes = body.find((loop) => loop.kind === 'for' && loop.owner === 'lane')
   if (lanes === undefined || !('index' in lanes)) throw new Error('internal: a chunk in one piece has no loop')
-  return [{ kind: 'piece', index, loop: lanes.index, bounds, body }]
+  return [{ kind: 'piece', index, loop: lanes.index, bounds, ...(when === undefined ? {} : { when }), body }]
 }
 
 /** The body for each chunk of a tile, after all threads of the block have loaded it. */

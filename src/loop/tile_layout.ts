@@ -48,6 +48,8 @@ export const tileSides: readonly Pick<TileShape, 'rows' | 'columns' | 'isRun'>[]
   { rows: 256, columns: 16, isRun: true },
   { rows: 256, columns: 4, isRun: false },
   { rows: 256, columns: 16, isRun: false },
+  { rows: 16, columns: 16, isRun: false },
+  { rows: 32, columns: 32, isRun: false },
   { rows: 4, columns: 512, isRun: false },
   { rows: 16, columns: 256, isRun: false },
   { rows: 64, columns: 32, isRun: false },

@@ -64,8 +64,8 @@ function verifyDigits({ digits }: Work, { work, fail }: Inside): void {
   }
 }
 
-function verifyPiece({ bounds, loop }: OnePiece, { work, fail }: Inside): void {
-  if (bounds.length === 0) fail('a chunk is taken for one piece without a test')
+function verifyPiece({ bounds, when, loop }: OnePiece, { work, fail }: Inside): void {
+  if (bounds.length === 0 && when === undefined) fail('a chunk is taken for one piece without a test')
   if (work?.owner !== 'thread' || !work.digits.some((digit) => digit.of === 'chunks' && digit.index === loop))
     fail(`a thread has no chunk of ${loop}`)
 }

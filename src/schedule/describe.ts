@@ -5,7 +5,9 @@ import { passStatementOf, rowStatementOf } from './constructs/index.js'
 import { type DividedProgram, hasSections } from './divided/divided_program.js'
 import { printReduced } from './divided/reduction.js'
 import {
+  type ColumnLaunches,
   type ElementwiseProgram,
+  type FixedSizes,
   type InRows,
   launchesBeside,
   type MappedKernel,
@@ -44,10 +46,28 @@ const groupedLines = (key: string): VariantLine[] => [
 ]
 
 const programLines = (mapped: MappedKernel): VariantLine[] => [
+  ...fixedVariantLines(mapped.split?.fixed),
   ...rowsVariantLines(mapped.split?.inRows),
+  ...columnLines(mapped.split?.columns),
   ...(mapped.split?.before ?? []).flatMap(ownVariantLines),
   ...ownVariantLines(mapped),
 ]
+
+/** Variants of launches over the columns of groups. */
+const columnLines = (columns: ColumnLaunches | undefined): VariantLine[] =>
+  (columns?.launches ?? []).flatMap(ownVariantLines).map((line) => ({
+    ...line,
+    when: `groups of at most ${columns?.most} columns that are no whole chunks of ${columns?.width}, from 1048576 elements on: ${line.when}`,
+  }))
+
+/** Variants of the launch for dimensions that are numbers. */
+const fixedVariantLines = (fixed: FixedSizes | undefined): VariantLine[] =>
+  (fixed === undefined ? [] : ownVariantLines(fixed.mapped)).map((line) => ({
+    ...line,
+    when: `${Object.entries(fixed?.dims ?? {})
+      .map(([dim, extent]) => `${dim} = ${extent}`)
+      .join(' and ')}: ${line.when}`,
+  }))
 
 /** Variants of one launch in place of several, each with the sizes for which the launcher takes that launch. */
 function rowsVariantLines(inRows: InRows | undefined): VariantLine[] {
@@ -133,8 +153,10 @@ const stagedLines = ({ staging }: ElementwiseProgram): string[] =>
 const stepLines = (step: Step): string[] =>
   step.kind === 'pass' ? passLines(step.pass) : [`  once a row: ${rowStatementOf(step).describe(step)}`]
 
-const pieceLines = ({ index, bounds, steps }: PieceSteps): string[] => [
-  `  where a chunk from ${index} on lies in one piece, which ends at ${bounds.map(printExpr).join(' or ')}:`,
+const pieceLines = ({ index, bounds, when, steps }: PieceSteps): string[] => [
+  when === undefined
+    ? `  where a chunk from ${index} on lies in one piece, which ends at ${bounds.map(printExpr).join(' or ')}:`
+    : `  where ${printExpr(when)}:`,
   ...steps.flatMap(stepLines).map((line) => `  ${line}`),
 ]
 

@@ -6,6 +6,7 @@
 import type { Expr } from '../ir/expr.js'
 import { type Instance, instanceKey } from '../ir/instance.js'
 import type { Kernel, RowAxis } from '../ir/kernel.js'
+import { extentOf } from '../ir/row_axis.js'
 import { placeUpdates } from '../ir/update.js'
 import { verifyKernel } from '../ir/verify.js'
 import type { Schedule } from '../lang/plan.js'
@@ -15,17 +16,20 @@ import { stageLoads } from './access/staged_loads.js'
 import { columnsOf } from './divided/column_reductions.js'
 import { passesOf as dividedPassesOf, loadsChunks } from './divided/divided_program.js'
 import { totalsOf } from './divided/full_reductions.js'
+import { storedColumns } from './divided/stored_columns.js'
 import { insideOf, intervalOf } from './divided/update_range.js'
 import { windowsOf } from './divided/window_reductions.js'
 import { groupedMatmul } from './grouped/grouped_matmul.js'
-import type { InRows, MappedKernel, Variant } from './mapped.js'
+import { type ColumnLaunches, extentIn, type InRows, type MappedKernel, type Variant } from './mapped.js'
 import { chooseForms } from './normalise/forms.js'
 import { isHostExpr } from './normalise/host_expr.js'
 import { mergeAxes } from './normalise/merge_axes.js'
-import type { NormalKernel } from './normalise/normal.js'
+import { freshName, type NormalKernel } from './normalise/normal.js'
 import { normalise } from './normalise/normalise.js'
 import { planSteps, type Step } from './normalise/passes.js'
+import { substituteDims } from './normalise/rewrite.js'
 import { simplifySteps } from './normalise/simplify.js'
+import { groupColumns } from './rows/group_columns.js'
 import { groupRows } from './rows/group_rows.js'
 import { longRows } from './rows/long_rows.js'
 import { isCarried } from './rows/recurrence_variants.js'
@@ -40,6 +44,7 @@ import {
   isProfitable,
   longestRow,
   maxVec,
+  mostCombinedColumns,
   mostWalkedRows,
   rowVariants,
   vectorWidth,
@@ -49,15 +54,19 @@ import { applyTuning, type Tuning } from './tuning/tuning.js'
 import { verifyForms } from './verify/forms.js'
 import { verifyMapped } from './verify/mapped.js'
 import { verifyNormal, verifySteps } from './verify/verify.js'
+import { type Windows, windowsWrittenOut } from './windows/windows.js'
 
 /** Passes of the schedule, in order. Each is verified where it ends; a test replaces each with a faulty one. */
 export const schedulePasses = {
   chooseForms,
   groupedMatmul,
   placeUpdates,
+  windowsWrittenOut,
   columnsOf,
   walkKernels,
   splitLaunch,
+  groupColumns,
+  storedColumns,
   groupRows,
   windowsOf,
   totalsOf,
@@ -119,6 +128,7 @@ export const mapPart = (instance: Instance): MappedKernel =>
     ...schedulePasses,
     chooseForms: (part) => part,
     groupedMatmul: () => undefined,
+    windowsWrittenOut: () => undefined,
     splitLaunch: () => undefined,
     mergeAxes: () => undefined,
     longRows: () => undefined,
@@ -131,6 +141,18 @@ function mapByRules(instance: Instance, passes: typeof schedulePasses, see: See,
   const given: Instance = { ...instance, kernel: passes.placeUpdates(instance.kernel) }
   if (given.kernel !== instance.kernel) verifyKernel(given.kernel, 'placing updates')
   see('placing updates', { kernel: given.kernel })
+  const windows = part === undefined ? passes.windowsWrittenOut(given) : undefined
+  if (windows !== undefined) {
+    const { instance: written, stated } = windows
+    verifyKernel(written.kernel, 'writing windows out')
+    see('writing windows out', { kernel: written.kernel })
+    const made = mapWindows(windows, passes, see)
+    if (Object.keys(stated).length === 0) return { ...made, key: keyOf(instance) }
+    const general = mapByRules(instance, { ...passes, windowsWrittenOut: () => undefined }, see)
+    const { whole, before, inRows } = general.split ?? { whole: instance, before: [] }
+    const fixed = { mapped: { ...made, key: keyOf(instance) }, dims: stated }
+    return { ...general, split: { whole, before, ...(inRows === undefined ? {} : { inRows }), fixed } }
+  }
   const columns = passes.columnsOf(given)
   if (columns !== undefined) {
     const { kernel, axes, vec, program } = columns
@@ -147,22 +169,85 @@ function mapByRules(instance: Instance, passes: typeof schedulePasses, see: See,
       see('splitting launches', { kernel })
       return mapByRules({ ...given, kernel }, passes, see, first + i)
     })
-    return joined(instance, launches, inRows)
+    const columns = part === undefined ? columnLaunches(given, passes, see) : undefined
+    return joined(instance, launches, inRows, columns)
   }
-  const windows = passes.windowsOf(given)
-  if (windows !== undefined) {
-    verifyKernel(windows, 'finding windows')
-    see('finding windows', { kernel: windows })
+  const summed = passes.windowsOf(given)
+  if (summed !== undefined) {
+    verifyKernel(summed, 'finding windows')
+    see('finding windows', { kernel: summed })
   }
-  const totals = windows === undefined ? passes.totalsOf(given) : undefined
+  const totals = summed === undefined ? passes.totalsOf(given) : undefined
   if (totals !== undefined) return { instance, key: keyOf(instance), ...totals }
-  const found = windows === undefined ? given : { ...given, kernel: windows }
+  const found = summed === undefined ? given : { ...given, kernel: summed }
   const merged = passes.mergeAxes(found)
   if (merged !== undefined) {
     verifyKernel(merged, 'merging axes')
     see('merging axes', { kernel: merged })
   }
   return mapRows(instance, merged === undefined ? found : { ...found, kernel: merged }, passes, see)
+}
+
+/** Launches over the columns of groups; undefined if groups are none, or have more columns than a thread may combine. */
+function columnLaunches(given: Instance, passes: typeof schedulePasses, see: See): ColumnLaunches | undefined {
+  const launches: MappedKernel[] = []
+  let rest: Pick<Instance, 'kernel' | 'dims'> = given
+  let columns: Expr | undefined
+  for (;;) {
+    const split = passes.splitLaunch({ ...given, ...rest }, launches.length + 1)
+    const groups = split && passes.groupColumns({ ...given, ...rest, kernel: split.first }, split.rest)
+    if (groups === undefined) break
+    verifyKernel(groups.columns.kernel, 'dividing groups into columns')
+    see('dividing groups into columns', { kernel: groups.columns.kernel })
+    launches.push(mapByRules({ ...given, ...groups.columns }, passes, see, launches.length + 1))
+    columns = groups.length
+    rest = groups.rest
+  }
+  const isLong = columns?.kind === 'const' && Number(columns.value) > mostCombinedColumns
+  const stored = columns === undefined || isLong ? undefined : passes.storedColumns({ ...given, ...rest })
+  if (columns === undefined || stored === undefined) return undefined
+  const { kernel, dims, axes, vec, program } = stored
+  verifyKernel(kernel, 'storing columns')
+  see('storing columns', { kernel })
+  const instance = { ...given, kernel, dims }
+  const last: MappedKernel = { instance, key: keyOf({ ...given, dims: given.dims }), axes, vec, program }
+  const [reduced] = launches
+  const walk = reduced?.program.kind === 'columns' ? reduced.program : undefined
+  if (reduced === undefined || walk === undefined) return undefined
+  const outer = reduced.axes.map((axis) => extentOf(axis, extentIn({ instance: given })))
+  const extents = [
+    ...outer,
+    ...dividedPassesOf(walk)
+      .slice(0, 1)
+      .flatMap(({ loops }) => loops.map(({ length }) => length)),
+    walk.length,
+  ]
+  const computed = new Map(Object.entries(reduced.instance.kernel.computed ?? {}))
+  return {
+    launches: [...launches, last],
+    length: columns,
+    most: mostCombinedColumns,
+    width: reduced.vec,
+    extents: extents.map((extent) => substituteDims(extent, computed)),
+  }
+}
+
+/** Windows that are written out, with a version for those inside of the tensor where each thread reads single elements. */
+function mapWindows({ instance, inside }: Windows, passes: typeof schedulePasses, see: See): MappedKernel {
+  const made = mapRows(instance, instance, passes, see)
+  const { program } = made
+  if (inside === undefined || program.kind !== 'elementwise' || made.vec > 1 || program.pieces !== undefined) return made
+  verifyKernel(inside.kernel, 'finding windows inside')
+  const within = { ...instance, kernel: inside.kernel }
+  const version = mapRows(within, within, passes, see)
+  if (version.program.kind !== 'elementwise' || version.vec !== made.vec || version.program.staging !== undefined) return made
+  const pieces = {
+    index: freshName('chunk', new Set(instance.kernel.dims)),
+    bounds: [],
+    when: inside.when,
+    steps: version.program.steps,
+  }
+  return { ...made, program: { ...program, pieces } }
 }
 
 /**
@@ -225,11 +310,17 @@ function mapGroups(given: Instance, passes: typeof schedulePasses, see: See): In
 }
 
 /** The launches of an instance as one: the last of them, with those in front of it. @param inRows one launch in place of all */
-function joined(whole: Instance, launches: readonly MappedKernel[], inRows: InRows | undefined): MappedKernel {
+function joined(
+  whole: Instance,
+  launches: readonly MappedKernel[],
+  inRows: InRows | undefined,
+  columns?: ColumnLaunches,
+): MappedKernel {
   const all = launches.flatMap(({ split, ...launch }): MappedKernel[] => [...(split?.before ?? []), launch])
   const last = all.at(-1)
   if (last === undefined) throw new Error(`internal: ${whole.kernel.name} has no launch`)
-  return { ...last, key: keyOf(whole), split: { whole, before: all.slice(0, -1), ...(inRows === undefined ? {} : { inRows }) } }
+  const besides = { ...(inRows === undefined ? {} : { inRows }), ...(columns === undefined ? {} : { columns }) }
+  return { ...last, key: keyOf(whole), split: { whole, before: all.slice(0, -1), ...besides } }
 }
 
 /** Rows of an op, or groups of several axes, which are long. */
@@ -268,6 +359,8 @@ function mapRows(
   const { program, across } = mapped
   const staged = interval === undefined && across === undefined ? passes.stageLoads(placed, kernel, program.steps) : undefined
   if (staged !== undefined) return { ...mapped, program: { ...program, ...staged } }
+  // Single elements of windows are read as the body has them.
+  if (mapped.vec === 1 && placed.kernel.storedPlaces !== undefined) return mapped
   const inPieces = normal(asked, 'in pieces')
   // Without a boundary inside the row, the general steps already apply.
   if (inPieces.pieces === undefined || inPieces.pieces.bounds.size === 0 || loadedRows(inPieces) <= loadedRows(kernel))

@@ -67,12 +67,14 @@ export interface ElementwiseProgram {
   readonly staging?: Staging
 }
 
-/** Steps for chunks in which no piece ends (src/schedule/access/segments.ts). */
+/** Steps for chunks in which no piece ends (src/schedule/access/segments.ts), or for which conditions hold. */
 export interface PieceSteps {
   /** Index variable of the chunk's first element. */
   readonly index: string
   /** Ends of pieces. */
   readonly bounds: readonly Expr[]
+  /** Condition of the whole chunk. */
+  readonly when?: Expr
   readonly steps: readonly Step[]
 }
 
@@ -129,6 +131,28 @@ export interface Split {
   readonly before: readonly MappedKernel[]
   /** The same in one launch, where groups of points are rows of moderate length. */
   readonly inRows?: InRows
+  /** The same for calls with these numbers as dimensions: one launch in place of all. */
+  readonly fixed?: FixedSizes
+  readonly columns?: ColumnLaunches
+}
+
+/** Launches in place of all, where groups are few columns: each column is reduced, and its group combined where it is read. */
+export interface ColumnLaunches {
+  /** In order of execution; the last stores the outputs. */
+  readonly launches: readonly MappedKernel[]
+  /** Columns of a group, and the most that every thread combines. */
+  readonly length: Expr
+  readonly most: number
+  /** Columns of a chunk: launches that walk groups suit those that are whole chunks. */
+  readonly width: number
+  /** Extents whose product is the number of elements that are reduced. */
+  readonly extents: readonly Expr[]
+}
+
+/** One launch in place of all, where dimensions are numbers that facts state. */
+export interface FixedSizes {
+  readonly mapped: MappedKernel
+  readonly dims: Readonly<Record<string, number>>
 }
 
 /** One launch in place of several, and the sizes for which the launcher takes it. */
@@ -156,7 +180,9 @@ export const groupExtents = ({ mapped }: Pick<InRows, 'mapped'>, extent: (dim: s
 
 /** Launches of an op other than the last: the one in place of all, and those before the last. */
 export const launchesBeside = (split: Split | undefined): readonly MappedKernel[] => [
+  ...(split?.fixed === undefined ? [] : [split.fixed.mapped]),
   ...(split?.inRows === undefined ? [] : [split.inRows.mapped]),
+  ...(split?.columns?.launches ?? []),
   ...(split?.before ?? []),
 ]
 

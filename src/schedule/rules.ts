@@ -8,13 +8,16 @@
 import { mostCarried } from '../ir/constructs/fold_state.js'
 import { teamOf } from '../ir/constructs/team_call.js'
 import { dtypeInfo } from '../ir/dtype.js'
-import type { Expr } from '../ir/expr.js'
+import type { Expr, ExprOf } from '../ir/expr.js'
 import { type Instance, resolveDType } from '../ir/instance.js'
+import { stepOf } from '../ir/polynomial.js'
+import { visit } from '../ir/walk.js'
+import { offsetOf } from './access/access.js'
 import { passStatementOf } from './constructs/index.js'
 import type { Team, Variant } from './mapped.js'
 import type { NormalKernel } from './normalise/normal.js'
 import type { Step } from './normalise/passes.js'
-import { contains } from './normalise/rewrite.js'
+import { contains, hashOf } from './normalise/rewrite.js'
 import { carries, foldVariants } from './rows/recurrence_variants.js'
 
 /** A vector access is one 16-byte instruction. More than 8 elements per chunk cost registers and gain nothing. */
@@ -23,10 +26,10 @@ export const maxVec = 8
 
 /**
  * Elements per chunk: as many as fill a 16-byte access of the smallest tensor that is read or written in chunks. One if each element sums up its
- * own loads: neighbouring threads then make coalesced loads at every step of their sums.
+ * own loads, or makes several beside its place: neighbouring threads then make coalesced loads at every step of their sums.
  */
 export function vectorWidth(instance: Instance, kernel: NormalKernel): number {
-  if (kernel.elementwise && sumsUp(kernel)) return 1
+  if (kernel.elementwise && (sumsUp(kernel) || readsAround(instance, kernel))) return 1
   const sizes: number[] = []
   const runs: number[] = []
   for (const row of kernel.rows.values()) {
@@ -52,6 +55,35 @@ function sumsUp({ rows, statements }: NormalKernel): boolean {
   for (const s of statements) if (s.kind === 'loopStore') values.push(s.value)
   const loads = (expr: Expr): boolean => contains(expr, ({ kind }) => kind === 'load')
   return values.some((value) => contains(value, (node) => node.kind === 'fold' && loads(node.value)))
+}
+
+/** Loads of an element beside its place that are worth a thread per element, and the elements between two places. */
+const fewestAround = 3
+const mostApart = 4
+
+/** True if elements are windows that are written out, most of whose loads along the row are beside the place: no chunk of them is aligned. */
+function readsAround({ kernel: { storedPlaces, tensors }, dims }: Instance, { rows, statements }: NormalKernel): boolean {
+  if (storedPlaces === undefined) return false
+  const around = new Set<string>()
+  let chunks = 0
+  const stepAlong = (load: ExprOf<'load'>, index: string): number | undefined => {
+    const tensor = tensors.find(({ name }) => name === load.tensor)
+    const step = tensor && stepOf(offsetOf(tensor, load.indices, dims), index)
+    return step?.size === 1 ? step.get('') : undefined
+  }
+  const note = (expr: Expr, index: string): void =>
+    visit(expr, (node) => {
+      const step = node.kind === 'load' ? stepAlong(node, index) : undefined
+      if (step !== undefined && Math.abs(step) <= mostApart) around.add(hashOf(node))
+    })
+  for (const row of rows.values()) {
+    if (row.kind === 'computed') note(row.value, row.loop.index)
+    if (row.kind !== 'loaded') continue
+    if (row.load.indices.some((at) => at.kind === 'index' && at.name === row.loop.index)) chunks++
+    else note(row.load, row.loop.index)
+  }
+  for (const s of statements) if (s.kind === 'loopStore') note(s.value, s.loop.index)
+  return around.size >= fewestAround && around.size > chunks
 }
 
 export const elementwiseThreads = 256
@@ -94,6 +126,12 @@ const dividedOnceBytes = 64 << 10
 /** Longest row of elements of `bytes` bytes that one block computes. @param isOnce true if there is one row, or a single pass over each */
 export const longestRow = (bytes: number, isOnce: boolean): number =>
   Math.floor((isOnce ? dividedOnceBytes : dividedBytes) / Math.max(1, bytes))
+
+/**
+ * Most columns of a group that each thread combines where it reads their sum: a launch that combines them takes 4 us on an H200, and a thread that reads
+ * 8 columns of different groups of 64 less than half of it.
+ */
+export const mostCombinedColumns = 64
 
 /** 32-bit registers per lane for the rows that a block of the most threads keeps: half of those that it has. */
 const groupBudget = 32

@@ -1,6 +1,7 @@
 /** Device headers of the source of a row program. */
 import { isUpdating } from '../../ir/update.js'
 import { liesApart, requestsVectors } from '../../loop/kernel_loops.js'
+import { storesAlone } from '../../schedule/divided/divided_program.js'
 import { launchesBeside, type MappedKernel, stepsOf } from '../../schedule/mapped.js'
 import { headersOf } from '../constructs/index.js'
 import { apartHeader } from '../print/apart.js'
@@ -23,7 +24,7 @@ export function headersOfMapped(mapped: MappedKernel): string[] {
       ...headersOf(stepsOf(mapped)),
       ...userMonoidHeaders(instance.kernel),
       ...scalarHeaders(instance.kernel),
-      ...(program.kind === 'columns' ? ['columns.cuh'] : []),
+      ...(program.kind === 'columns' ? [storesAlone(program) ? 'stored_columns.cuh' : 'columns.cuh'] : []),
       ...(program.kind === 'totals' ? ['totals.cuh'] : []),
       ...(program.kind === 'elementwise' && program.staging !== undefined ? ['stage.cuh'] : []),
       ...(liesApart(mapped) ? [apartHeader] : []),

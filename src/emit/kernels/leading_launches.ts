@@ -2,7 +2,17 @@
  * Launches in front of a kernel as CUDA source. Each has a namespace of its own in the file, since its vector width and its names are its
  * own. The launcher of the op runs them in order and gives each the buffers and the scratch tensors that it reads and writes.
  */
-import { extentIn, groupExtents, type InRows, type MappedKernel, type Split } from '../../schedule/mapped.js'
+import { dim as dimVar } from '../../ir/build.js'
+import type { Instance } from '../../ir/instance.js'
+import {
+  type ColumnLaunches,
+  extentIn,
+  type FixedSizes,
+  groupExtents,
+  type InRows,
+  type MappedKernel,
+  type Split,
+} from '../../schedule/mapped.js'
 import { productText, toCount } from '../launch/conditions.js'
 import { launcherBody } from '../launch/launcher.js'
 import { operandText, type Scope, wideText } from '../print/expression.js'
@@ -10,7 +20,7 @@ import { createNames } from '../print/names.js'
 import { render } from '../templates.js'
 import { hasOwnWidths } from './headers.js'
 import { kernelTexts } from './kernel.js'
-import { splitLauncher } from './split_launcher.js'
+import { type Sequence, splitLauncher } from './split_launcher.js'
 
 /** Namespaces of the launches in front, by their order; that of the last kernel's launcher, which has its widths as arguments, too. */
 const partName = (at: number): string => `part${at + 1}`
@@ -18,10 +28,18 @@ const partName = (at: number): string => `part${at + 1}`
 /** Namespace of the launch that computes groups as rows. */
 const rowsName = 'in_rows'
 
-/** Kernels and launchers of the launches in front, and of the launch in place of all. */
+/** Namespace of the launch for dimensions that are numbers. */
+const fixedName = 'fixed_sizes'
+
+/** Namespaces of launches over the columns of groups, by their order. */
+const columnsName = (at: number): string => `columns${at + 1}`
+
+/** Kernels and launchers of the launches in front, and of those in place of all. */
 export const partTexts = ({ split }: Pick<MappedKernel, 'split'>): string =>
   [
+    ...(split?.fixed === undefined ? [] : [[split.fixed.mapped, fixedName] as const]),
     ...(split?.inRows === undefined ? [] : [[split.inRows.mapped, rowsName] as const]),
+    ...(split?.columns?.launches ?? []).map((part, at) => [part, columnsName(at)] as const),
     ...(split?.before ?? []).map((part, at) => [part, partName(at)] as const),
   ]
     .map(([part, name]) => {
@@ -31,25 +49,58 @@ export const partTexts = ({ split }: Pick<MappedKernel, 'split'>): string =>
     .join('')
 
 /** The body of the op's launcher. @param last the function that launches the last kernel */
-export function splitBody(mapped: MappedKernel, { whole, before, inRows }: Split, last: string): string {
-  const { kernel, dims: fixed } = whole
+export function splitBody(mapped: MappedKernel, { whole, before, inRows, fixed, columns }: Split, last: string): string {
+  const { kernel, dims } = whole
   const names = createNames({ ...mapped, instance: whole }, 'split elements')
   const used: Scope['used'] = { dims: new Set(), attrs: new Set(), indices: new Set() }
-  const scope: Scope = { names, used, tensors: kernel.tensors, fixed, elements: new Map() }
-  const outputs = new Set(kernel.tensors.map(({ name }) => name))
-  const scratch = before.flatMap(({ instance }) =>
-    instance.kernel.tensors.filter(({ name, access }) => access === 'out' && !outputs.has(name)),
-  )
-  const extent = extentIn({ instance: whole })
-  const sizes = scratch.map(({ dims }) =>
-    dims.length === 0 ? 'heddle::Count(1)' : dims.map((each) => `heddle::Count(${operandText(extent(each), scope)})`).join(' * '),
-  )
-  const rows = inRows === undefined ? [] : rowsLines(inRows, { instance: whole }, scope)
+  const scope: Scope = { names, used, tensors: kernel.tensors, fixed: dims, elements: new Map() }
+  const rows = [
+    ...(fixed === undefined ? [] : fixedLines(fixed, scope)),
+    ...(inRows === undefined ? [] : rowsLines(inRows, { instance: whole }, scope)),
+  ]
   const parts = [...before.map((part, at) => [part, `${partName(at)}::run`] as const), [mapped, last] as const]
+  const ofColumns = columns?.launches.map((part, at) => [part, `${columnsName(at)}::run`] as const)
   return splitLauncher({
-    ...{ key: mapped.key, kernel, names, used: used.dims, before: rows, scratch, sizes },
-    runs: parts.map(([{ instance }, run]) => [run, instance.kernel.tensors]),
+    ...{ key: mapped.key, kernel, names, used: used.dims, before: rows },
+    sequence: sequenceOf(parts, whole, scope),
+    ...(columns === undefined || ofColumns === undefined
+      ? {}
+      : {
+          instead: {
+            comment: 'Each thread combines the columns of its groups.',
+            when: columnsText(columns, scope),
+            sequence: sequenceOf(ofColumns, whole, scope),
+          },
+        }),
   })
+}
+
+/** Condition of launches over the columns of groups. */
+function columnsText({ length, most, width, extents }: ColumnLaunches, scope: Scope): string {
+  const elements = extents.map((extent) => toCount(wideText(extent, scope, toCount))).join(' * ')
+  return `heddle::suit_columns(${operandText(length, scope)}, ${most}, ${width}, ${elements})`
+}
+
+/** Launches in order, with the scratch tensors that all but the last leave. */
+function sequenceOf(parts: readonly (readonly [MappedKernel, string])[], whole: Instance, scope: Scope): Sequence {
+  const before = parts.slice(0, -1).map(([{ instance }]) => instance.kernel)
+  const outputs = new Set(whole.kernel.tensors.map(({ name }) => name))
+  const scratch = before.flatMap(({ tensors }) => tensors.filter(({ name, access }) => access === 'out' && !outputs.has(name)))
+  const extentOf = extentIn({ instance: whole })
+  // An axis of a launch in front may be several of the op.
+  const computed = new Map(before.flatMap((kernel) => Object.entries(kernel.computed ?? {})))
+  const extentText = (dim: string): string => {
+    const several = computed.get(dim)
+    return several === undefined ? `heddle::Count(${operandText(extentOf(dim), scope)})` : wideText(several, scope, toCount)
+  }
+  const sizes = scratch.map(({ dims }) => (dims.length === 0 ? 'heddle::Count(1)' : dims.map(extentText).join(' * ')))
+  return { scratch, sizes, runs: parts.map(([{ instance }, run]) => [run, instance.kernel.tensors]) }
+}
+
+/** Source that takes the launch for dimensions that are numbers. */
+function fixedLines({ dims }: FixedSizes, scope: Scope): readonly string[] {
+  const tests = Object.entries(dims).map(([dim, extent]) => `${operandText(dimVar(dim), scope)} == ${extent}`)
+  return [`if (${tests.join(' && ')}) return ${fixedName}::run(launch, error);`]
 }
 
 /** Source that computes groups as rows where their sizes suit one launch. */

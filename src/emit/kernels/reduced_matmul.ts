@@ -114,6 +114,13 @@ function launcherText(
     [products, first.tensors],
     [`slots_of_${key}::${restName}::run`, mapped.instance.kernel.tensors],
   ] as const
-  const body = splitLauncher({ key, kernel, names, used: used.dims, before: computed, scratch: shared, sizes, runs })
+  const body = splitLauncher({
+    key,
+    kernel,
+    names,
+    used: used.dims,
+    before: computed,
+    sequence: { scratch: shared, sizes, runs },
+  })
   return render('launcher', { key, body })
 }

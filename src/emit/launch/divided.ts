@@ -1,7 +1,14 @@
 /** Launches of column programs and programs of totals as source. The device headers choose their teams. */
 import type CodeBlockWriter from 'code-block-writer'
 import type { Expr } from '../../ir/expr.js'
-import { type ColumnProgram, hasSections, passesOf, type TotalProgram, walkOf } from '../../schedule/divided/divided_program.js'
+import {
+  type ColumnProgram,
+  hasSections,
+  passesOf,
+  storesAlone,
+  type TotalProgram,
+  walkOf,
+} from '../../schedule/divided/divided_program.js'
 import type { Reduced } from '../../schedule/divided/reduction.js'
 import type { MappedKernel } from '../../schedule/mapped.js'
 import { functionName } from '../kernels/frame.js'
@@ -56,6 +63,10 @@ export function writeColumnLaunch(
   const shared = passesOf(program).map(({ reductions }) => `heddle::bytes_of_walk<Team, VEC, ${functorsOf(reductions, mapped)}>`)
   const kernel = `${functionName(mapped, 'columns')}<Team>`
   const divided = hasSections(program)
+  if (storesAlone(program)) {
+    writeStoredLaunch(mapped, program, args, extents, scope, writer)
+    return
+  }
   writer
     .write(`const auto run = [&](auto team, int64_t tiles${divided ? ', int64_t sections' : ''}) -> int32_t `)
     .inlineBlock(() => {
@@ -73,6 +84,28 @@ export function writeColumnLaunch(
   const sizes = [columns, ...rows.map((each) => expressionText(each, scope))].join(', ')
   const chunks = each === 1 ? '' : `, ${each}`
   writer.writeLine(`return heddle::${choose}<VEC, ${parts}${chunks}>(${productText(extents)}, ${sizes}, arguments, run);`)
+}
+
+/** Launches a program of columns that are stored and not reduced: sections of the grid divide the rows. */
+function writeStoredLaunch(
+  mapped: MappedKernel,
+  program: ColumnProgram,
+  args: string,
+  extents: readonly string[],
+  scope: Scope,
+  writer: CodeBlockWriter,
+): void {
+  const rows = program.sequence.flatMap((step) => (step.kind === 'stores' ? step.loops : []))
+  const sizes = [program.length, ...rows.map(({ length }) => length)].map((each) => expressionText(each, scope)).join(', ')
+  const kernel = `${functionName(mapped, 'columns')}<Team>`
+  writer.write('const auto run = [&](auto team, int64_t tiles, int64_t sections) -> int32_t ').inlineBlock(() => {
+    writer.writeLine('using Team = decltype(team);')
+    writer.writeLine(`return heddle::launch_stored<Team>(launch, error, "${mapped.key}", tiles, sections, ${kernel}, ${args});`)
+  })
+  writer.write(';').newLine()
+  writer.writeLine(
+    `return heddle::choose_stored_sections<VEC, ${program.parts}>(${productText(extents)}, ${sizes}, arguments, run);`,
+  )
 }
 
 /** The function that chooses the blocks of a column program, and the extents that it needs beside those of columns. */

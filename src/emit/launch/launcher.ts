@@ -72,6 +72,15 @@ export function launcherBody(mapped: MappedKernel, parameters: Parameters): stri
       ? [`const int64_t ${names.dim(dim)} = ${wideText(extent, scope)};`]
       : [],
   )
+  // Groups that are rows have been found to be short enough.
+  const limits =
+    mapped.program.kind !== 'columns'
+      ? []
+      : Object.keys(kernel.computed ?? {}).flatMap((dim) =>
+          used.dims.has(dim) && getOwn(fixed, dim) === undefined
+            ? [`arguments.at_most(${names.dim(dim)}, INT32_MAX, "places of merged axes");`]
+            : [],
+        )
   const given = givenDims(kernel)
   const counts = [kernel.tensors, given, kernel.attrs].map((list) => list.length).join(', ')
   values.writeLine(`heddle::Arguments arguments(launch, error, {"${mapped.key}", ${counts}});`)
@@ -82,7 +91,7 @@ export function launcherBody(mapped: MappedKernel, parameters: Parameters): stri
       known === undefined ? `${declare}arguments.dim(${i}, "${dim}");` : `arguments.fixed_dim(${i}, "${dim}", ${known});`,
     )
   })
-  for (const line of [...computed, ...multipleLines]) values.writeLine(line)
+  for (const line of [...computed, ...limits, ...multipleLines]) values.writeLine(line)
   kernel.attrs.forEach(({ name, type }, i) => {
     const declare = used.attrs.has(name) ? `const ${scalarText[type]} ${names.attr(name)} = ` : ''
     values.writeLine(`${declare}arguments.${type}_attr(${i}, "${name}");`)

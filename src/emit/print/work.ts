@@ -6,11 +6,11 @@ import type { Expr } from '../../ir/expr.js'
 import { getOwn } from '../../ir/get_own.js'
 import type { RowAxis } from '../../ir/kernel.js'
 import { dimsOf, isMerged } from '../../ir/row_axis.js'
-import type { Digit, Loop, OnePiece, Work } from '../../loop/ir.js'
+import { type Digit, eachLoop, type Loop, type OnePiece, type Work } from '../../loop/ir.js'
 import { isFull, noMultiples } from '../../schedule/access/multiples.js'
 import { bodyWriter, insert, lines } from '../kernels/frame.js'
 import type { PassContext } from './context.js'
-import { operandText, type Scope } from './expression.js'
+import { expressionText, operandText, type Scope } from './expression.js'
 import type { Printing } from './state.js'
 
 type Print = (loops: readonly Loop[], printing: Printing) => void
@@ -22,7 +22,11 @@ const openings: { readonly [O in Work['owner']]: (work: Work) => readonly string
     'if (position >= work) return;',
   ],
   team: () => ['Team team;', 'int64_t position = team.row();', 'if (position >= rows) return;'],
-  cluster: () => ['HEDDLE_DYNAMIC_SHARED(shared);', 'Team team;', 'int64_t position = team.tile();'],
+  cluster: ({ body }) => [
+    ...(exchanges(body) ? ['HEDDLE_DYNAMIC_SHARED(shared);'] : []),
+    'Team team;',
+    'int64_t position = team.tile();',
+  ],
   grid: () => [
     '[[maybe_unused]] const Team team;',
     '[[maybe_unused]] int64_t position = team.row() / parts;',
@@ -30,6 +34,15 @@ const openings: { readonly [O in Work['owner']]: (work: Work) => readonly string
     'const int part = static_cast<int>(team.row() % parts);',
   ],
   block: () => ['int64_t position = static_cast<int64_t>(blockIdx.x);'],
+}
+
+/** True if threads exchange results, for which a launch has shared memory. */
+function exchanges(body: readonly Loop[]): boolean {
+  let found = false
+  eachLoop(body, ({ kind }) => {
+    found ||= kind === 'announce'
+  })
+  return found
 }
 
 export function printWork(work: Work, printing: Printing, print: Print): void {
@@ -85,7 +98,7 @@ function extentText(axis: RowAxis, { fixed, used, names }: Pick<Scope, 'fixed' |
 
 /** Source for a chunk in which no piece ends; the thread is then done. @param print writes loops whose names are their own */
 export function printPiece(
-  { index, loop, bounds, body }: OnePiece,
+  { index, loop, bounds, when, body }: OnePiece,
   { context }: Printing,
   print: (loops: readonly Loop[], context: PassContext) => void,
 ): void {
@@ -94,7 +107,10 @@ export function printPiece(
   const value = (name: string): string => (name === index ? first : names.value(name))
   const inner = bodyWriter(1)
   print(body, { ...context, writer: inner, names: { ...names, value }, elements: new Map(), shared: new Map() })
-  const tests = bounds.map((bound) => operandText(bound, context)).map((at) => `${at} <= ${first} || ${at} - ${first} >= VEC`)
+  const tests = [
+    ...bounds.map((bound) => operandText(bound, context)).map((at) => `${at} <= ${first} || ${at} - ${first} >= VEC`),
+    ...(when === undefined ? [] : [expressionText(when, context)]),
+  ]
   writer.writeLine(`if (${tests.length === 1 ? tests[0] : tests.map((test) => `(${test})`).join(' && ')}) {`)
   writer.write(lines(inner))
   writer.writeLine('  return;')

@@ -75,7 +75,10 @@ export const passesOf = ({ sequence }: Pick<DividedProgram, 'sequence'>): readon
 
 /** True for columns that are reduced in one walk, whose rows blocks of the whole grid may divide: the last of them goes on. */
 export const hasSections = ({ sequence }: ColumnProgram): boolean =>
-  sequence.filter(({ kind }) => kind === 'pass' || kind === 'stores').length === 1
+  passesOf({ sequence }).length === 1 && sequence.every(({ kind }) => kind !== 'stores')
+
+/** True for columns that are stored and not reduced. */
+export const storesAlone = (program: ColumnProgram): boolean => passesOf(program).length === 0
 
 /** The pass of a program of totals. */
 export function walkOf(program: TotalProgram): DividedPass {

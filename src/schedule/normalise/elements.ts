@@ -140,6 +140,8 @@ export function isInBounds(load: ExprOf<'load'>, context: Context): boolean {
     const known = getOwn(context.fixed, dim)
     const own = known === undefined ? dimVar(dim) : i32(known)
     const span = merged === undefined ? own : call('mul', merged, own)
+    if (index.kind === 'const' && known !== undefined && merged === undefined)
+      return Number(index.value) >= 0 && Number(index.value) < known
     // Places of axes that are merged into a later one are 0.
     merged = index.kind === 'index' ? undefined : span
     if (index.kind !== 'index') return isZero(index)

@@ -43,7 +43,7 @@ export function mergeAxes({ kernel, dims }: Pick<Instance, 'kernel' | 'dims'>): 
 const storedIndices = ({ body }: Kernel): readonly string[] => body.flatMap((s) => (s.kind === 'storeRow' ? [s.index] : []))
 
 /** The kernel with a scalar for each store; undefined if it has statements of another kind. */
-function elementsOf(kernel: Kernel): Kernel | undefined {
+export function elementsOf(kernel: Kernel): Kernel | undefined {
   const stores = kernel.body.filter((s): s is StmtOf<'storeRow'> => s.kind === 'storeRow')
   const [first] = stores
   const isSame = (s: StmtOf<'storeRow'>): boolean =>

@@ -207,6 +207,8 @@ export interface NormalKernel {
   readonly pieces: Pieces | undefined
   /** Names already used, for later passes that need fresh ones. */
   readonly taken: Set<string>
+  /** True if sums of indices have no names: their constants are distances between the places of windows. */
+  readonly hasPlainSums: boolean
 }
 
 /** A fresh name of a scheduling pass: the wanted one, or `name_2` and so on. */

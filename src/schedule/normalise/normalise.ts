@@ -74,6 +74,7 @@ export function normalise({ kernel: given, dims, types }: Instance, chunks: 'any
     inBounds: (load) => isInBounds(load, context),
     pieces,
     taken: context.taken,
+    hasPlainSums: given.storedPlaces !== undefined,
   }
 }
 

@@ -69,13 +69,16 @@ const hoistInvariants = (
     const known = hoisted.get(hashOf(e))
     if (known !== undefined) return known
     if (e.kind !== 'call' && e.kind !== 'load') return undefined
-    if (!isInvariant(e, kernel) || !isSpeculatable(e, kernel)) return undefined
+    if (isPlainSum(e, kernel) || !isInvariant(e, kernel) || !isSpeculatable(e, kernel)) return undefined
     const name = freshName(`row_${e.kind === 'call' ? e.fn : e.tensor}`, taken)
     const local: ExprOf<'local'> = { kind: 'local', type: e.type, name }
     hoisted.set(hashOf(e), local)
     lets.push({ kind: 'let', name, type: e.type, value: e })
     return local
   })
+
+const isPlainSum = (e: Expr, { hasPlainSums }: NormalKernel): boolean =>
+  hasPlainSums && e.kind === 'call' && e.type === 'i32' && (e.fn === 'add' || e.fn === 'sub' || e.fn === 'mul')
 
 /** True if an expression depends on the row's own indices only: on no loop index, no index of a serial reduction and no row element. */
 const isInvariant = (e: Expr, kernel: NormalKernel): boolean =>
@@ -145,7 +148,7 @@ function findCommon(roots: readonly Expr[], conditional: ReadonlySet<Expr>, kern
   const users = new Set<string>()
   // An index is already a name; renamed, it would no longer be an index of its loop.
   const use = (e: Expr): void => {
-    if (e.kind !== 'index') uses.set(hashOf(e), (uses.get(hashOf(e)) ?? 0) + 1)
+    if (e.kind !== 'index' && !isPlainSum(e, kernel)) uses.set(hashOf(e), (uses.get(hashOf(e)) ?? 0) + 1)
   }
   for (const root of roots) {
     use(root)

@@ -9,7 +9,7 @@ import { freeNames, visit } from '../../ir/walk.js'
 import type { Staging } from '../access/staged_loads.js'
 import { type DividedProgram, passesOf as dividedPassesOf } from '../divided/divided_program.js'
 import type { Interval } from '../divided/update_range.js'
-import type { ElementwiseProgram, InRows, MappedKernel, RowProgram, Split, Variant } from '../mapped.js'
+import type { ElementwiseProgram, FixedSizes, InRows, MappedKernel, RowProgram, Split, Variant } from '../mapped.js'
 import { isHostExpr } from '../normalise/host_expr.js'
 import { type Pass, passValues, type Step, statementsOf } from '../normalise/passes.js'
 import { hasMemory } from '../rows/resident_rows.js'
@@ -27,6 +27,12 @@ export function verifyMapped(mapped: MappedKernel, pass: string): void {
   if (across !== undefined && !axes.includes(across)) fail(`neighbours run along ${across.index}, which is none of its axes`)
   if (mapped.split !== undefined) checkSplit(mapped.split, instance, fail)
   if (mapped.split?.inRows !== undefined) checkInRows(mapped.split.inRows, mapped.split.whole, pass, fail)
+  const { columns } = mapped.split ?? {}
+  const stored = columns?.launches.at(-1)
+  if (mapped.split !== undefined && columns !== undefined && stored !== undefined)
+    checkSplit({ ...mapped.split, before: columns.launches.slice(0, -1) }, stored.instance, fail)
+  for (const launch of columns?.launches ?? []) verifyMapped(launch, pass)
+  if (mapped.split?.fixed !== undefined) checkFixed(mapped.split.fixed, mapped.split.whole, pass, fail)
   if (program.kind === 'columns' || program.kind === 'totals') {
     checkDivided(program, vec, fail)
     return
@@ -75,6 +81,18 @@ function checkSplit({ whole, before }: Split, last: Instance, fail: Fail): void 
   for (const { name } of whole.kernel.tensors) if (!known.has(name)) fail(`no launch stores ${name}`)
 }
 
+/** Checks that the launch for dimensions that are numbers takes the arguments of the op, and these dimensions as numbers. */
+function checkFixed({ mapped, dims }: FixedSizes, whole: Instance, pass: string, fail: Fail): void {
+  verifyMapped(mapped, pass)
+  const { kernel, dims: fixed } = mapped.instance
+  const names = ({ tensors }: Kernel): string => tensors.map(({ name, access }) => `${access} ${name}`).join(', ')
+  if (names(kernel) !== names(whole.kernel)) fail(`${kernel.name} takes ${names(kernel)}`)
+  if (givenDims(kernel).join() !== whole.kernel.dims.join())
+    fail(`${kernel.name} takes dimensions ${givenDims(kernel).join(', ')}`)
+  for (const [dim, extent] of Object.entries(dims))
+    if (fixed[dim] !== extent || !whole.kernel.dims.includes(dim)) fail(`${kernel.name} does not take ${dim} as ${extent}`)
+}
+
 /** Checks that one launch in place of several is of rows, and that it takes the arguments of the op. */
 function checkInRows({ mapped, length, kept, groups }: InRows, whole: Instance, pass: string, fail: Fail): void {
   verifyMapped(mapped, pass)
@@ -103,7 +121,8 @@ function checkDivided(program: DividedProgram, vec: number, fail: Fail): void {
     if (!Number.isInteger(Math.log2(each)) || each < 1 || parts * each > 8) fail(`${each} chunks of each part are loaded at once`)
   }
   const passes = dividedPassesOf(program)
-  if (passes.length === 0) fail('a program that divides iterations reduces nothing')
+  const isStored = program.sequence.some(({ kind }) => kind === 'stores')
+  if (passes.length === 0 && !isStored) fail('a program that divides iterations neither reduces nor stores rows')
   for (const { loops, reductions } of passes) {
     if (loops.length === 0 || reductions.length === 0) fail('a walk reduces nothing')
     for (const { index, length } of loops) if (!isHostExpr(length)) fail(`only a row knows how far ${index} runs`)
@@ -126,7 +145,8 @@ function checkElementwise(program: ElementwiseProgram, vec: number, fail: Fail):
     if (passes.some(({ rows }) => rows.some(({ keep, kind }) => keep || kind === 'scanned')))
       fail('an elementwise program keeps rows')
   }
-  if (program.pieces?.bounds.length === 0) fail('an elementwise program has pieces that end nowhere')
+  if (program.pieces?.bounds.length === 0 && program.pieces.when === undefined)
+    fail('an elementwise program has pieces that end nowhere')
   for (const each of [{ vec, threads: program.threads }, ...(program.tuned ?? [])]) {
     checkWidth(each.vec, vec, fail)
     if (each.threads % warp !== 0 || each.threads < warp || each.threads > maxThreads) fail(`a block has ${each.threads} threads`)
