@@ -1,59 +1,38 @@
 /**
- * The scheduler: choose forms of operations, place updates, normalise, order into passes, simplify, choose the variants. Pure: the same instance and tuning map to the same
- * result.
+ * The scheduler: choose forms of operations, place updates, find the programs that an op's launches are; map_rows.ts schedules rows and elements. Pure: the
+ * same instance and tuning map to the same result.
  */
 
 import type { Expr } from '../ir/expr.js'
-import { type Instance, instanceKey } from '../ir/instance.js'
-import type { Kernel, RowAxis } from '../ir/kernel.js'
+import type { Instance } from '../ir/instance.js'
+import type { Kernel } from '../ir/kernel.js'
 import { extentOf } from '../ir/row_axis.js'
 import { placeUpdates } from '../ir/update.js'
 import { verifyKernel } from '../ir/verify.js'
 import type { Schedule } from '../lang/plan.js'
-import { rowsAreNeighbours, scalarsAreNeighbours } from './access/coalescing.js'
-import { rowsOfSector, withRows } from './access/shared_sectors.js'
-import { stageLoads } from './access/staged_loads.js'
 import { columnsOf } from './divided/column_reductions.js'
 import { passesOf as dividedPassesOf, loadsChunks } from './divided/divided_program.js'
 import { totalsOf } from './divided/full_reductions.js'
 import { storedColumns } from './divided/stored_columns.js'
-import { insideOf, intervalOf } from './divided/update_range.js'
 import { windowsOf } from './divided/window_reductions.js'
 import { groupedMatmul } from './grouped/grouped_matmul.js'
-import { type ColumnLaunches, extentIn, type InRows, type MappedKernel, type Variant } from './mapped.js'
+import { keyOf, mapRows, rowPasses, type See } from './map_rows.js'
+import { type ColumnLaunches, extentIn, type InRows, type MappedKernel } from './mapped.js'
 import { chooseForms } from './normalise/forms.js'
-import { isHostExpr } from './normalise/host_expr.js'
 import { mergeAxes } from './normalise/merge_axes.js'
-import { freshName, type NormalKernel } from './normalise/normal.js'
-import { normalise } from './normalise/normalise.js'
-import { planSteps, type Step } from './normalise/passes.js'
+import { freshName } from './normalise/normal.js'
 import { substituteDims } from './normalise/rewrite.js'
-import { simplifySteps } from './normalise/simplify.js'
+import { takenNames } from './normalise/taken_names.js'
 import { groupColumns } from './rows/group_columns.js'
 import { groupRows } from './rows/group_rows.js'
 import { longRows } from './rows/long_rows.js'
-import { isCarried } from './rows/recurrence_variants.js'
-import { hasMemory } from './rows/resident_rows.js'
 import { splitLaunch } from './rows/split_launch.js'
 import { walkKernels } from './rows/walk_kernels.js'
-import {
-  elementwiseThreads,
-  fewestWalkedChunks,
-  fewGroups,
-  isLegal,
-  isProfitable,
-  longestRow,
-  maxVec,
-  mostCombinedColumns,
-  mostWalkedRows,
-  rowVariants,
-  vectorWidth,
-} from './rules.js'
+import { fewestWalkedChunks, fewGroups, longestRow, mostCombinedColumns, mostWalkedRows } from './rules.js'
 import { applySchedule } from './tuning/planned.js'
 import { applyTuning, type Tuning } from './tuning/tuning.js'
 import { verifyForms } from './verify/forms.js'
 import { verifyMapped } from './verify/mapped.js'
-import { verifyNormal, verifySteps } from './verify/verify.js'
 import { type Windows, windowsWrittenOut } from './windows/windows.js'
 
 /** Passes of the schedule, in order. Each is verified where it ends; a test replaces each with a faulty one. */
@@ -71,23 +50,11 @@ export const schedulePasses = {
   windowsOf,
   totalsOf,
   mergeAxes,
-  normalise,
-  planSteps,
-  simplifySteps,
-  chooseVariants,
-  stageLoads,
-  intervalOf,
+  ...rowPasses,
   applySchedule,
   applyTuning,
   longRows,
 } as const
-
-/** Result of a pass: a kernel of the IR, steps in execution order, or a mapped kernel. */
-export interface SchedulePassResult {
-  readonly kernel?: Kernel
-  readonly steps?: readonly Step[]
-  readonly mapped?: MappedKernel
-}
 
 /**
  * Maps one instance of a kernel. Measured variants of a tuning file come first, then the schedule of a plan, then the default rules.
@@ -99,7 +66,7 @@ export function mapKernel(
   tuning?: Tuning,
   schedule?: Schedule,
   passes: typeof schedulePasses = schedulePasses,
-  see: (pass: string, made: SchedulePassResult) => void = () => undefined,
+  see: See = () => undefined,
 ): MappedKernel {
   const verified = (mapped: MappedKernel, pass: string): MappedKernel => {
     verifyMapped(mapped, pass)
@@ -133,8 +100,6 @@ export const mapPart = (instance: Instance): MappedKernel =>
     mergeAxes: () => undefined,
     longRows: () => undefined,
   })
-
-type See = (pass: string, made: SchedulePassResult) => void
 
 /** @param part number that the first launch of a split kernel has; undefined for a whole op */
 function mapByRules(instance: Instance, passes: typeof schedulePasses, see: See, part?: number): MappedKernel {
@@ -242,7 +207,7 @@ function mapWindows({ instance, inside }: Windows, passes: typeof schedulePasses
   const version = mapRows(within, within, passes, see)
   if (version.program.kind !== 'elementwise' || version.vec !== made.vec || version.program.staging !== undefined) return made
   const pieces = {
-    index: freshName('chunk', new Set(instance.kernel.dims)),
+    index: freshName('chunk', takenNames(instance.kernel)),
     bounds: [],
     when: inside.when,
     steps: version.program.steps,
@@ -321,120 +286,4 @@ function joined(
   if (last === undefined) throw new Error(`internal: ${whole.kernel.name} has no launch`)
   const besides = { ...(inRows === undefined ? {} : { inRows }), ...(columns === undefined ? {} : { columns }) }
   return { ...last, key: keyOf(whole), split: { whole, before: all.slice(0, -1), ...besides } }
-}
-
-/** Rows of an op, or groups of several axes, which are long. */
-type Rows = 'any' | 'groups'
-
-/** Maps a kernel whose rows, or elements, are computed by threads of their own. @param placed the kernel with updates placed, windows found and axes merged */
-function mapRows(
-  instance: Instance,
-  placed: Instance,
-  passes: typeof schedulePasses,
-  see: See,
-  rows: Rows = 'any',
-): MappedKernel {
-  const normal = (of: Instance, chunks: 'any' | 'in pieces'): NormalKernel => {
-    const kernel = passes.normalise(of, chunks)
-    verifyNormal(kernel, of, 'normalising')
-    return kernel
-  }
-  const steps = (kernel: NormalKernel, keep: boolean): Step[] => {
-    const ordered = passes.planSteps(kernel, keep)
-    verifySteps(ordered, kernel, placed, 'ordering passes')
-    see(keep ? 'ordering passes, rows kept' : 'ordering passes, rows read again', { steps: ordered })
-    const simplified = passes.simplifySteps(kernel, ordered)
-    verifySteps(simplified, kernel, placed, 'simplifying')
-    see(keep ? 'simplifying, rows kept' : 'simplifying, rows read again', { steps: simplified })
-    return simplified
-  }
-  const { kernel, asked, interval } = within(placed, passes, (of) => normal(of, 'any'))
-  const chosen = passes.chooseVariants(instance, kernel, (keep) => steps(kernel, keep), rows)
-  const mapped = interval === undefined ? chosen : { ...chosen, program: { ...chosen.program, interval } }
-  if (interval !== undefined) {
-    verifyMapped(mapped, 'finding the interval')
-    see('finding the interval', { kernel: asked.kernel })
-  }
-  if (mapped.program.kind !== 'elementwise') return mapped
-  const { program, across } = mapped
-  const staged = interval === undefined && across === undefined ? passes.stageLoads(placed, kernel, program.steps) : undefined
-  if (staged !== undefined) return { ...mapped, program: { ...program, ...staged } }
-  // Single elements of windows are read as the body has them.
-  if (mapped.vec === 1 && placed.kernel.storedPlaces !== undefined) return mapped
-  const inPieces = normal(asked, 'in pieces')
-  // Without a boundary inside the row, the general steps already apply.
-  if (inPieces.pieces === undefined || inPieces.pieces.bounds.size === 0 || loadedRows(inPieces) <= loadedRows(kernel))
-    return mapped
-  const { index, bounds } = inPieces.pieces
-  const pieces = { index, bounds: [...bounds.values()], steps: steps(inPieces, false) }
-  return { ...mapped, program: { ...program, pieces } }
-}
-
-/**
- * The kernel inside the interval that it replaces, if there is one. Steps of a recurrence may need their neighbours. Unconditional loads of rows
- * would all be in flight at once, for which there are too few registers.
- */
-function within(placed: Instance, { intervalOf }: typeof schedulePasses, normal: (given: Instance) => NormalKernel) {
-  const whole = normal(placed)
-  const interval = [...whole.rows.values()].some(isCarried)
-    ? undefined
-    : intervalOf(placed.kernel, besideNeighbours(whole), placed.dims)
-  if (interval === undefined || !whole.elementwise) return { kernel: whole, asked: placed, interval }
-  const asked = { ...placed, kernel: insideOf(placed.kernel, interval.bounds) }
-  const kernel = normal(asked)
-  // Without its conditions, neighbouring threads may run along another axis.
-  const axis = besideNeighbours(kernel).find(({ index }) => index === interval.axis.index)
-  return axis === undefined ? { kernel: whole, asked: placed } : { kernel, asked, interval: { ...interval, axis } }
-}
-
-/** Axes other than the one that neighbouring threads run along. */
-const besideNeighbours = ({ axes, across }: NormalKernel): readonly RowAxis[] => axes.filter((axis) => axis !== across)
-
-/** Number of rows that are read in chunks. */
-const loadedRows = ({ rows }: NormalKernel): number => [...rows.values()].filter(({ kind }) => kind === 'loaded').length
-
-const keyOf = ({ kernel, types, dims }: Instance): string => instanceKey(kernel.name, types, dims)
-
-/** Chooses the widths, teams and variants of a kernel by the rules. */
-function chooseVariants(
-  instance: Instance,
-  kernel: NormalKernel,
-  steps: (keep: boolean) => readonly Step[],
-  rows: Rows = 'any',
-): MappedKernel {
-  // In a recurrence with one thread per row, threads load the elements of several steps before they compute the first.
-  const areNeighbours = [...kernel.rows.values()].some(isCarried) && rowsAreNeighbours(instance, kernel)
-  const width = vectorWidth(instance, kernel)
-  const vec = areNeighbours && width === 1 ? maxVec : width
-  const base = {
-    instance,
-    key: keyOf(instance),
-    axes: kernel.axes,
-    across: kernel.across,
-    vec,
-  }
-  if (kernel.elementwise) return { ...base, program: { kind: 'elementwise', steps: steps(false), threads: elementwiseThreads } }
-  const kept = steps(true)
-  const lengths = hostLengths(kernel)
-  const isUsable = (each: Variant): boolean =>
-    isLegal(each.team, kept) && hasMemory(each, kept, each.vec ?? vec) && isProfitable(each, kept, vec)
-  const adjacent = areNeighbours ? 1 : rowsOfSector(instance, kernel)
-  const variants = rowVariants(kept, vec, lengths !== undefined, {
-    areNeighbours: areNeighbours || scalarsAreNeighbours(instance, kernel),
-    areGroups: rows === 'groups',
-  }).flatMap((each) => [withRows(each, adjacent), each].find(isUsable) ?? [])
-  return { ...base, program: { kind: 'rows', kept, reread: steps(false), lengths, variants } }
-}
-
-/** Lengths of all loops, or upper bounds of them; undefined unless they follow from dimensions and attributes alone. */
-function hostLengths(kernel: NormalKernel): readonly Expr[] | undefined {
-  const bounds = kernel.loops.flatMap((loop) => hostBound(loop.length) ?? [])
-  const bins = kernel.statements.flatMap((s) => (s.kind === 'counts' ? [s.bins] : []))
-  return bounds.length === kernel.loops.length ? [...bounds, ...bins.filter(isHostExpr)] : undefined
-}
-
-/** A length that follows from dimensions and attributes, or an upper bound of it: that of a part of a row, of which the last may be shorter. */
-function hostBound(length: Expr): Expr | undefined {
-  if (isHostExpr(length)) return length
-  return length.kind === 'call' && length.fn === 'minimum' ? length.args.find(isHostExpr) : undefined
 }

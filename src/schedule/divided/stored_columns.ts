@@ -10,11 +10,12 @@ import { dtypeInfo } from '../../ir/dtype.js'
 import type { Expr, ExprOf } from '../../ir/expr.js'
 import type { Instance } from '../../ir/instance.js'
 import type { Kernel, RowAxis, StmtOf } from '../../ir/kernel.js'
-import { introducedNames, rewrite, visit } from '../../ir/walk.js'
+import { rewrite, visit } from '../../ir/walk.js'
 import { chunkAccess } from '../access/chunk_access.js'
 import { elementsOf } from '../normalise/merge_axes.js'
 import { freshName, type Loop } from '../normalise/normal.js'
 import { contains, hashOf, rewritePaths, usesIndex } from '../normalise/rewrite.js'
+import { takenNames } from '../normalise/taken_names.js'
 import { NoGroups } from '../rows/group_walk.js'
 import {
   isContiguous,
@@ -107,7 +108,7 @@ function axesOf(kernel: Kernel, store: Store, values: readonly Expr[], fixed: In
   const [far, near, ...more] = around
   if (far === undefined || more.length > 0) return undefined
   if (near !== undefined && !isRunOf(of, store, far.index, loopOf(near))) return undefined
-  const taken = new Set([...kernel.dims, ...kernel.rows.map(({ index }) => index)])
+  const taken = takenNames(kernel)
   const pair = (a: RowAxis, b: RowAxis): Pair => ({
     outer: loopOf(a),
     inner: loopOf(b),
@@ -161,9 +162,7 @@ function programOf(
 
 /** The stores with values that are the same for all rows as scalars of a column. */
 function onceOf(stores: readonly Store[], row: string, column: string, kernel: Kernel) {
-  const taken = new Set([...kernel.dims, ...kernel.tensors.map(({ name }) => name), ...kernel.attrs.map(({ name }) => name)])
-  for (const { index } of kernel.rows) taken.add(index)
-  for (const s of kernel.body) for (const name of introducedNames(s)) taken.add(name)
+  const taken = takenNames(kernel)
   const once: StmtOf<'let'>[] = []
   const known = new Map<string, Expr>()
   const isOnce = (e: Expr): boolean =>

@@ -8,8 +8,9 @@ import type { ScalarType } from '../../ir/dtype.js'
 import type { Expr } from '../../ir/expr.js'
 import type { Kernel, RowAxis, Stmt, StmtOf, TensorParam } from '../../ir/kernel.js'
 import { rowMajor } from '../../ir/layout.js'
-import { freeNames, introducedNames, mapStmt, rewrite, stmtExprs, visitKernel } from '../../ir/walk.js'
+import { freeNames, mapStmt, rewrite, stmtExprs, visitKernel } from '../../ir/walk.js'
 import { freshName } from '../normalise/normal.js'
+import { takenNames } from '../normalise/taken_names.js'
 
 /** Two kernels in place of one: `rest` reads the outputs of `first`. */
 export interface SplitKernel {
@@ -44,7 +45,7 @@ export function divide(
   const left = withoutUnread(kernel.body.filter((stmt) => !gone.has(stmt)))
   const read = new Set(left.flatMap(stmtExprs).flatMap((e) => [...freeNames(e)]))
   const values = moved.flatMap(({ stmt }) => constructOf(stmt).defines(stmt)).filter(({ name }) => read.has(name))
-  const taken = new Set(namesOf(kernel))
+  const taken = takenNames(kernel)
   const scratch = values.map(
     ({ name, type }): Scratch => ({ value: name, type, tensor: scratchTensor(freshName(`${name}_once`, taken), type, axes) }),
   )
@@ -132,10 +133,3 @@ export function withoutUnread(body: readonly Stmt[]): readonly Stmt[] {
   }
   return kept
 }
-
-const namesOf = ({ dims, attrs, tensors, rows, body }: Kernel): readonly string[] => [
-  ...dims,
-  ...[...attrs, ...tensors].map(({ name }) => name),
-  ...rows.map(({ index }) => index),
-  ...body.flatMap(introducedNames),
-]

@@ -10,11 +10,12 @@ import type { Expr, ExprOf } from '../../ir/expr.js'
 import type { Instance } from '../../ir/instance.js'
 import type { Kernel, RowAxis, Stmt, StmtOf, TensorParam } from '../../ir/kernel.js'
 import { rowMajor } from '../../ir/layout.js'
-import { introducedNames, mapStmt, rewrite, stmtExprs, visit } from '../../ir/walk.js'
+import { mapStmt, rewrite, visit } from '../../ir/walk.js'
 import { columnsOf } from '../divided/column_reductions.js'
 import { type Nest, nestOf } from '../divided/full_reductions.js'
 import { isReduction } from '../divided/reduction.js'
 import { freshName, type Loop } from '../normalise/normal.js'
+import { takenNames } from '../normalise/taken_names.js'
 import { NoGroups, refuse } from './group_walk.js'
 import { isContiguous, isRunOf, lengthOfAxis, newPairing, onPairs, type Pair, withPairs } from './paired_axes.js'
 
@@ -82,7 +83,7 @@ function groupsOf(nest: Nest, kernel: Kernel, fixed: Instance['dims']): Groups |
       return outer !== undefined && more.length === 0 && (next === undefined || isRunOf(of, load, outer.index, next))
     })
     if (rows === undefined) continue
-    const taken = new Set(namesOf(kernel))
+    const taken = takenNames(kernel)
     const dimOf = (...names: readonly string[]): string => freshName(names.join('*'), taken)
     const column = { at: freshName(loop.index, taken), dim: dimOf(axis.dim, nameOf(loop)) }
     const row = dimOf(...rows.map((i) => nameOf(nest.loops[i])))
@@ -151,7 +152,7 @@ function columnsKernel(groups: Groups, nests: readonly Nest[]): Pick<Instance, '
 function restOf(groups: Groups, first: Nest, columns: Kernel, rest: Kernel): Kernel {
   const { kernel, axis, inner, column } = groups
   const { length } = first.loops[inner] ?? refuse()
-  const taken = new Set([...namesOf(rest), ...namesOf(kernel)])
+  const taken = takenNames(rest, kernel)
   const given = columns.tensors.filter(({ access }) => access === 'out').map((each): TensorParam => ({ ...each, access: 'in' }))
   const results = kernel.body.flatMap((s) => (s.kind === 'store' ? [s] : []))
   const made = results.map(({ tensor, value }, i) => {
@@ -182,21 +183,4 @@ function restOf(groups: Groups, first: Nest, columns: Kernel, rest: Kernel): Ker
     tensors: [...given, ...rest.tensors.filter(({ name }) => !isResult(name))],
     body,
   }
-}
-
-const namesOf = ({ dims, attrs, tensors, rows, body }: Kernel): readonly string[] => [
-  ...dims,
-  ...[...attrs, ...tensors].map(({ name }) => name),
-  ...rows.map(({ index }) => index),
-  ...body.flatMap(introducedNames),
-  ...body.flatMap(stmtExprs).flatMap(foldNames),
-]
-
-/** Indices of reductions inside of an element. */
-function foldNames(e: Expr): readonly string[] {
-  const names: string[] = []
-  visit(e, (node) => {
-    if (node.kind === 'fold') names.push(node.index)
-  })
-  return names
 }

@@ -15,11 +15,12 @@ import type { Expr } from '../../ir/expr.js'
 import type { Instance } from '../../ir/instance.js'
 import type { Kernel, Stmt, StmtOf } from '../../ir/kernel.js'
 import { isUpdating } from '../../ir/update.js'
-import { freeNames, introducedNames, mapStmt, stmtExprs, substitute, visit } from '../../ir/walk.js'
+import { freeNames, mapStmt, stmtExprs, substitute, visit } from '../../ir/walk.js'
 import { nestOf } from '../divided/full_reductions.js'
 import { isReduction, type Reduction } from '../divided/reduction.js'
 import { freshName, type Loop } from '../normalise/normal.js'
 import { contains, substituteDims } from '../normalise/rewrite.js'
+import { takenNames } from '../normalise/taken_names.js'
 import { groupTensor, type MergedAxis, runThrough } from './group_run.js'
 import { type Grouping, haveLengths, lengthOf, NoGroups, offsetIn, onWalk, refuse, tensorIn, type Walk } from './group_walk.js'
 
@@ -51,7 +52,7 @@ function groupKernel(given: Kernel, types: Instance['types'], fixed: Instance['d
   const extentOf = (dim: string): Expr => numbers.get(dim) ?? { kind: 'dim', type: 'i32', name: dim }
   const point = within.map(({ index, dim }): Loop => ({ index, length: extentOf(dim) }))
   const { lengths, order } = groupLoops(kernel, point, fixed)
-  const taken = new Set([...namesOf(kernel)])
+  const taken = takenNames(kernel)
   const merged = mergedAxis(lengths, taken)
   const grouping: Grouping = {
     kernel,
@@ -272,21 +273,4 @@ function storeAlong(s: Store, point: readonly Loop[], grouping: Grouping): Stmt 
     value: place(s.value),
     ...(s.when === undefined ? {} : { when: place(s.when) }),
   }
-}
-
-const namesOf = ({ dims, attrs, tensors, rows, body }: Kernel): readonly string[] => [
-  ...dims,
-  ...[...attrs, ...tensors].map(({ name }) => name),
-  ...rows.map(({ index }) => index),
-  ...body.flatMap(introducedNames),
-  ...body.flatMap(stmtExprs).flatMap((e) => foldNames(e)),
-]
-
-/** Indices of reductions inside of an element. */
-function foldNames(e: Expr): readonly string[] {
-  const names: string[] = []
-  visit(e, (node) => {
-    if (node.kind === 'fold') names.push(node.index)
-  })
-  return names
 }

@@ -14,12 +14,13 @@ import { getOwn } from '../../ir/get_own.js'
 import { type Instance, resolveDType } from '../../ir/instance.js'
 import type { Kernel, Stmt, StmtOf } from '../../ir/kernel.js'
 import { isUpdating } from '../../ir/update.js'
-import { freeNames, introducedNames, mapStmt, rewrite, stmtExprs, visit } from '../../ir/walk.js'
+import { freeNames, mapStmt, rewrite, stmtExprs, visit } from '../../ir/walk.js'
 import { withoutRows } from '../divided/column_rows.js'
 import { isReduction, valuesOf } from '../divided/reduction.js'
 import { isHostExpr } from '../normalise/host_expr.js'
 import { freshName } from '../normalise/normal.js'
 import { contains, sameExpr, substituteDims, usesIndex } from '../normalise/rewrite.js'
+import { takenNames } from '../normalise/taken_names.js'
 import { divide, type SplitKernel, withoutUnread } from './cut_kernel.js'
 import { isBeside, reductionsOf } from './split_launch.js'
 
@@ -86,7 +87,7 @@ function mostOf(length: Expr, { facts, typical = {} }: Kernel): number {
 function withScalars(rest: Kernel, whole: Kernel): Kernel {
   const own = new Set(whole.tensors.map(({ name }) => name))
   const scratch = new Map(rest.tensors.flatMap((each) => (own.has(each.name) ? [] : [[each.name, each] as const])))
-  const taken = new Set([...rest.dims, ...rest.attrs.map(({ name }) => name), ...rest.body.flatMap(introducedNames)])
+  const taken = takenNames(rest)
   const known = new Map<string, StmtOf<'let'>>()
   const read = (e: Expr): Expr =>
     rewrite(e, (node) => {

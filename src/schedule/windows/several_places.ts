@@ -12,8 +12,9 @@ import type { Kernel, RowAxis, Stmt, StmtOf } from '../../ir/kernel.js'
 import { substitute } from '../../ir/walk.js'
 import { freshName } from '../normalise/normal.js'
 import { contains, hashOf, type Path, rewriteWhere, substituteIndex, usesIndex } from '../normalise/rewrite.js'
+import { takenNames } from '../normalise/taken_names.js'
 import { lengthOfAxis } from '../rows/paired_axes.js'
-import { loadsIn, mostLoads, namesOf, simplified } from './written_out.js'
+import { loadsIn, mostLoads, simplified } from './written_out.js'
 
 type Store = StmtOf<'store'>
 
@@ -49,7 +50,7 @@ export function severalPlaces(
   fixed: Instance['dims'],
 ): Pick<Instance, 'kernel' | 'dims'> | undefined {
   if (values.some((value) => contains(value, ({ kind }) => kind === 'fold'))) return undefined
-  const taken = namesOf(kernel)
+  const taken = takenNames(kernel)
   const around = kernel.rows.filter((axis) => axis !== last)
   for (const { count, most } of [
     ...counts.map((count) => ({ count, most: mostOfLoads })),

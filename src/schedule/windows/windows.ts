@@ -15,9 +15,10 @@ import { rewrite, visit } from '../../ir/walk.js'
 import { elementsOf } from '../normalise/merge_axes.js'
 import { freshName } from '../normalise/normal.js'
 import { contains, substituteIndex, usesIndex } from '../normalise/rewrite.js'
+import { takenNames } from '../normalise/taken_names.js'
 import { type Inside, insideOf } from './inside.js'
 import { severalPlaces } from './several_places.js'
-import { loadsIn, mostLoads, namesOf, simplified, stepsOf, writtenOut } from './written_out.js'
+import { loadsIn, mostLoads, simplified, stepsOf, writtenOut } from './written_out.js'
 
 /** A kernel with its windows written out. */
 export interface Windows {
@@ -98,7 +99,7 @@ function windowsIn(value: Expr, { rows }: Kernel, numberOf: (length: Expr) => nu
 /** The kernel with elements along rows, which threads load in chunks where they can. */
 function inRow(kernel: Kernel, stores: readonly Store[], values: readonly Expr[]): Kernel {
   const last = kernel.rows.at(-1)
-  const taken = namesOf(kernel)
+  const taken = takenNames(kernel)
   const body = stores.map((s, i): Stmt => {
     const index = freshName(last?.index ?? '', taken)
     const value = substituteIndex(values[i] ?? s.value, last?.index ?? '', indexVar(index))

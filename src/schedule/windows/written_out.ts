@@ -8,9 +8,9 @@
 import { call, constant, i32 } from '../../ir/build.js'
 import type { Expr, ExprOf } from '../../ir/expr.js'
 import type { IntrinsicName } from '../../ir/intrinsics.js'
-import type { Kernel, RowAxis } from '../../ir/kernel.js'
+import type { RowAxis } from '../../ir/kernel.js'
 import { linearExpr, linearOf } from '../../ir/linear.js'
-import { introducedNames, mapOperands, stmtExprs, substitute, visit } from '../../ir/walk.js'
+import { mapOperands, substitute, visit } from '../../ir/walk.js'
 import { rewriteDown } from '../normalise/rewrite.js'
 
 /** Most steps of one reduction, and most loads of an element, that are written out. */
@@ -110,15 +110,4 @@ function simplifiedOnce(e: Expr, axis: Pick<RowAxis, 'index' | 'dim'> | undefine
   if (e.fn === 'not' && a?.kind === 'const') return constant('bool', a.value !== true)
   if (e.fn === 'select' && a?.kind === 'const' && b !== undefined && c !== undefined) return a.value === true ? b : c
   return e
-}
-
-/** Names in a kernel. */
-export function namesOf(kernel: Kernel): Set<string> {
-  const taken = new Set([...kernel.dims, ...[...kernel.tensors, ...kernel.attrs].map(({ name }) => name)])
-  for (const { index } of kernel.rows) taken.add(index)
-  for (const s of kernel.body) {
-    for (const name of introducedNames(s)) taken.add(name)
-    for (const e of stmtExprs(s)) visit(e, (node) => node.kind === 'fold' && taken.add(node.index))
-  }
-  return taken
 }
