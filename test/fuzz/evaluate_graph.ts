@@ -164,10 +164,15 @@ function runNode(node: NodeDesc, at: (name: string) => Held, sizes: Sizes, dtype
       return matmul(node.subscripts, at(node.a), at(node.b), dtype)
     case 'op': {
       const tensors = new Map(Object.entries(node.inputs).map(([param, value]) => [param, at(value)] as const))
-      const dims = Object.fromEntries(node.dims.map((extent, axis) => [`d${axis}`, extentOf(extent, sizes)]))
-      const made = runOp(node.op, tensors, dims).get('y')
-      if (made === undefined) throw new Error(`${node.op.name} has no y`)
-      return made
+      // An op may reduce an axis that its output does not have.
+      const given = node.op.inputs.flatMap(({ name, dims }) =>
+        dims.map((dim, axis) => [dim, tensors.get(name)?.shape[axis] ?? 0] as const),
+      )
+      const made = node.dims.map((extent, axis) => [`d${axis}`, extentOf(extent, sizes)] as const)
+      const dims = Object.fromEntries([...given, ...made])
+      const y = runOp(node.op, tensors, dims).get('y')
+      if (y === undefined) throw new Error(`${node.op.name} has no y`)
+      return y
     }
   }
 }
