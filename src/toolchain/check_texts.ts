@@ -144,11 +144,12 @@ async function compileChosen(
 
 type RecordedObject = BuiltObject & { readonly arch: string }
 
+/** The line of a file. A kernel of the headers is in none, since its file depends on the others of the unit. */
 const recorded = ({ source, arch, key, resources }: RecordedObject): RecordedText => ({
   text: source,
   arch,
   key: shortKey(key),
-  resources,
+  resources: resources.filter(({ ofHeaders }) => ofHeaders !== true),
 })
 
 /** Part of the files, in whole units as in a full build: whole units cost less than their share of files. */

@@ -19,7 +19,7 @@ import { refuseShared } from './shared_memory.js'
 import type { KeyedFile } from './sources.js'
 import { refuseSpills } from './spills.js'
 import { readableNames } from './symbol.js'
-import { resourcesByFile, type Sharing, unitKey, unitsOf, unitText } from './units.js'
+import { isOfHeaders, resourcesByFile, type Sharing, unitKey, unitsOf, unitText } from './units.js'
 
 export interface BuildProgress {
   readonly done: number
@@ -114,7 +114,11 @@ async function named(objects: readonly BuiltObject[], signal: AbortSignal | unde
   const names = await readableNames(symbols, signal)
   return objects.map(({ resources, ...object }, at) => ({
     ...object,
-    resources: resources.map((each) => ({ ...each, kernel: names[at]?.get(each.kernel) ?? each.kernel })),
+    resources: resources.map((each) => ({
+      ...each,
+      kernel: names[at]?.get(each.kernel) ?? each.kernel,
+      ...(isOfHeaders(each.kernel) ? { ofHeaders: true as const } : {}),
+    })),
   }))
 }
 

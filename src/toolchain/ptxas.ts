@@ -13,6 +13,8 @@ export interface KernelResources {
   readonly sharedBytes: number
   /** Maximum threads per block; known only for bare machine code (a cubin). */
   readonly threads?: number | undefined
+  /** Set for a kernel of the device headers that depends on no source: of the files of a unit, the first has it. */
+  readonly ofHeaders?: true
 }
 
 const number = (text: string, pattern: RegExp): number => Number(pattern.exec(text)?.[1] ?? 0)

@@ -61,6 +61,9 @@ export function unitText(files: readonly KeyedFile[]): string {
   return `${headers.join('\n')}\n${bodies.join('')}`
 }
 
+/** True if a symbol is that of a kernel of the device headers whose template arguments are none of a source. */
+export const isOfHeaders = (symbol: string): boolean => symbol.startsWith('_ZN6heddle') && !/(?:slots|instance)_of_/.test(symbol)
+
 /** Resources of each file's kernels. A kernel of the headers that belongs to no file is assigned to the first. */
 export function resourcesByFile(
   files: readonly KeyedFile[],

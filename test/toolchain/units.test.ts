@@ -4,7 +4,7 @@ import type { KernelResources } from '../../src/toolchain/ptxas.js'
 import type { Recipe } from '../../src/toolchain/recipe.js'
 import type { KeyedFile } from '../../src/toolchain/sources.js'
 import { readableNames } from '../../src/toolchain/symbol.js'
-import { resourcesByFile, unitKey, unitsOf, unitText } from '../../src/toolchain/units.js'
+import { isOfHeaders, resourcesByFile, unitKey, unitsOf, unitText } from '../../src/toolchain/units.js'
 
 const file = (name: string, op: string | undefined, headers: readonly string[] = []): KeyedFile => ({
   source: `cuda/${name}.cu`,
@@ -97,4 +97,11 @@ test('kernels belong to the file whose scope is in their symbol, and readers see
   expect(one?.map((each) => each.kernel)).toEqual([first, '_Z6sharedv'])
   expect(two?.map((each) => each.kernel)).toEqual([second])
   expect((await readableNames([[first], [second]])).map((names) => [...names.values()])).toEqual([['kept'], ['other']])
+})
+
+test('a kernel of the headers that no source parametrises is known by its symbol', () => {
+  expect(isOfHeaders('_ZN6heddle10align_rowsI6__halfLi2EEEviiNS_12aligned_rows7SourcesIT_XT0_EEENS_3OutIS4_EE')).toBe(true)
+  expect(isOfHeaders('_ZN6heddle13matmul_simpleI6__halfLb1EN25slots_of_matmul_bias__f168EpilogueEEEvlll')).toBe(false)
+  expect(isOfHeaders('_ZN26instance_of_softmax__f3212softmax_keptIN6heddle8WarpTeamILi4ELi32EEELi1EEEv')).toBe(false)
+  expect(isOfHeaders('_Z12softmax_keptIN6heddle8WarpTeamILi4ELi32EEELi1EEvv')).toBe(false)
 })
