@@ -1,5 +1,5 @@
-// Launches of kernels that store rows by columns and reduce nothing: values of a column, such as the mean of its group, are computed once per thread,
-// which stores its columns of many rows. Files without such kernels do not include this one.
+// Launches of kernels that store rows by columns and reduce nothing: values of columns, such as the mean of a group, are computed before the walk
+// over rows, and each thread stores its columns of many rows. Files without such kernels do not include this one.
 #ifndef HEDDLE_STORED_COLUMNS_CUH
 #define HEDDLE_STORED_COLUMNS_CUH
 
@@ -32,7 +32,7 @@ template <class Team, class Kernel, class... Args>
 int32_t launch_stored(const heddle_launch* queue, heddle_error* error, const char* name, int64_t tiles, int64_t sections, Kernel kernel,
                       Args... args) {
   const dim3 grid(static_cast<unsigned int>(tiles), static_cast<unsigned int>(sections));
-  const LaunchConfig config{name, grid, dim3(Team::threads), 0, Sync::none, true};
+  const LaunchConfig config{name, grid, dim3(Team::threads), 0, Sync::block, true};
   return launch(queue, error, config, kernel, args...);
 }
 
@@ -45,7 +45,7 @@ constexpr int64_t rows_of_thread = 8;
 constexpr int64_t most_stored_sections = 65535;
 
 /// Picks the threads of a tile for so many columns of each of `outer` matrices of `rows` rows, and has `run` launch it. Few rows are a thread's;
-/// otherwise threads of a block divide them, and sections of the grid where tiles would not fill the device four times.
+/// otherwise threads of a block divide them, and sections of the grid as far as two blocks fit on every multiprocessor.
 template <int Vec, int Parts, class Run>
 int32_t choose_stored_sections(Count outer, int64_t columns, int64_t rows, Arguments& arguments, Run run) {
   using Few = ColumnTeam<64, Parts, RowsOf::block, 1>;
@@ -58,7 +58,7 @@ int32_t choose_stored_sections(Count outer, int64_t columns, int64_t rows, Argum
 #if defined(HEDDLE_SIMT)
   int64_t sections = 3;
 #else
-  int64_t sections = (4 * device_attribute(cudaDevAttrMultiProcessorCount) + tiles - 1) / tiles;
+  int64_t sections = 2 * device_attribute(cudaDevAttrMultiProcessorCount) / tiles;
 #endif
   const int64_t most = rows / (Sections::slots * rows_of_thread);
   if (sections > most) sections = most;

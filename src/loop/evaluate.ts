@@ -12,7 +12,7 @@ import { enterElement, type Lane, newRegisters, type Row, type Team } from './ev
 import { callTeam, collectSearch, finishSearch } from './evaluate_search.js'
 import { chunksOfTile, enterChunk, fillTile, newTile, type TileMemory } from './evaluate_tiles.js'
 import { eachShare, liesInPiece, narrow } from './evaluate_work.js'
-import { type Copy, type LaneLoop, type Loop, type TileLoop, type VectorLoop, wholeFlag } from './ir.js'
+import { type Copy, type Groups, type LaneLoop, type Loop, type TileLoop, type VectorLoop, wholeFlag } from './ir.js'
 
 interface Run {
   readonly team: Team
@@ -49,7 +49,19 @@ type Runs<K extends Loop['kind']> = {
 
 /** Nodes that lanes run together. */
 const shared: Runs<
-  'work' | 'piece' | 'tile' | 'fillTile' | 'version' | 'for' | 'exists' | 'barrier' | 'combine' | 'exchange' | 'search' | 'call'
+  | 'work'
+  | 'piece'
+  | 'tile'
+  | 'fillTile'
+  | 'version'
+  | 'for'
+  | 'exists'
+  | 'barrier'
+  | 'combine'
+  | 'exchange'
+  | 'groups'
+  | 'search'
+  | 'call'
 > = {
   work(loop, _, run) {
     eachShare(loop, run.row, run.team, (all, team) =>
@@ -98,6 +110,10 @@ const shared: Runs<
   exchange(loop, lanes, run) {
     together(lanes, run)
     exchangeParts(loop, lanes, run.team.vec)
+  },
+  groups(loop, lanes, run) {
+    together(lanes, run)
+    for (const lane of lanes) valuesOfGroups(loop, lane, run)
   },
   search(loop, lanes, run) {
     if (loop.part === 'element') for (const lane of lanes) collectSearch(loop.stmt, lane)
@@ -177,6 +193,16 @@ const leaves: {
   put(loop, lane, run) {
     known(run.pending.get(loop.row), loop.row)[lane.at] = value(loop.value, lane)
   },
+}
+
+/** A thread's columns take the values of their groups. */
+function valuesOfGroups({ row, group, value: ofGroup, length }: Groups, lane: Lane, run: Run): void {
+  const made = newRegisters()
+  forChunk(lane, false, run, (at) => {
+    lane.env.values.set(group, Math.floor(at / number(length, lane)))
+    made[at] = value(ofGroup, lane)
+  })
+  lane.rows.set(row, made)
 }
 
 const holds = (when: Expr | undefined, lane: Lane): boolean => when === undefined || value(when, lane) === true

@@ -136,6 +136,7 @@ export type Loop =
   | nodes.Prefetch
   | nodes.Request
   | nodes.Compute
+  | nodes.Groups
   | nodes.Fill
   | nodes.Accumulator
   | nodes.Accumulate

@@ -103,6 +103,16 @@ export const requestsVectors = (mapped: MappedKernel): boolean =>
   mapped.program.kind === 'rows' &&
   walksOf(mapped).some(([walk, given]) => loopsOf(given, frameOf(mapped, walk)).some(({ kind }) => kind === 'request'))
 
+/** True if threads of a block compute values of groups of columns for each other. */
+export function sharesGroups(mapped: MappedKernel): boolean {
+  let found = false
+  if (mapped.program.kind !== 'columns') return false
+  eachLoop(loopsFor(mapped, 'columns'), ({ kind }) => {
+    found ||= kind === 'groups'
+  })
+  return found
+}
+
 /** The version of a kernel's rows, if elements of a chunk lie apart in those that are not whole. */
 export function apartVersion(mapped: MappedKernel, walk: Walk): Version | undefined {
   let found: Version | undefined

@@ -17,8 +17,10 @@ import {
   walkOf,
 } from '../schedule/divided/divided_program.js'
 import { resultsOf } from '../schedule/divided/reduction.js'
+import { isHostExpr } from '../schedule/normalise/host_expr.js'
 import type { Loop as Counted } from '../schedule/normalise/normal.js'
-import type { Access, Accumulator, Announce, Copy, DividedLoop, Loop } from './ir.js'
+import { contains, sameExpr, usesIndex } from '../schedule/normalise/rewrite.js'
+import type { Access, Accumulator, Announce, Copy, DividedLoop, Groups, Loop } from './ir.js'
 
 /** A program being lowered. */
 interface Draft {
@@ -82,12 +84,31 @@ const vector = (index: string, body: readonly Loop[]): Loop => ({
   body: [{ kind: 'exists', whole: false, body }],
 })
 
-function lowerLet({ name, type, value }: StmtOf<'let'>, { owner, chunk: { index }, ofColumns }: Draft): readonly Loop[] {
+function lowerLet({ name, type, value }: StmtOf<'let'>, { owner, chunk: { index, length }, ofColumns }: Draft): readonly Loop[] {
   if (owner === 'grid') return [{ kind: 'let', name, type, value }]
+  const ofGroup = valueOfGroup(ofColumns(value), index, `group of ${name}`)
+  if (ofGroup !== undefined) return [{ kind: 'groups', row: name, type, column: index, columns: length, ...ofGroup }]
   return [
     { kind: 'buffer', name, row: name, type, shape: 'chunk', zero: true, from: [] },
     vector(index, [{ kind: 'compute', row: name, type, value: ofColumns(value), shape: 'chunk' }]),
   ]
+}
+
+/**
+ * The value as that of a group of columns; undefined unless it depends on a column only by its group, and takes a loop: threads would repeat that for
+ * each of their columns.
+ */
+function valueOfGroup(value: Expr, column: string, group: string): Pick<Groups, 'group' | 'value' | 'length'> | undefined {
+  if (!contains(value, ({ kind }) => kind === 'fold')) return undefined
+  let length: Expr | undefined
+  const ofGroup = rewrite(value, (node) => {
+    if (node.kind !== 'call' || node.fn !== 'idiv') return node
+    const [divided, by] = node.args
+    if (divided?.kind !== 'index' || divided.name !== column || by === undefined) return node
+    length ??= by
+    return sameExpr(by, length) ? indexVar(group) : node
+  })
+  return length === undefined || !isHostExpr(length) || usesIndex(ofGroup, column) ? undefined : { group, value: ofGroup, length }
 }
 
 function lowerStore({ tensor, indices, value }: StmtOf<'store'>, { owner, chunk, ofColumns }: Draft): readonly Loop[] {

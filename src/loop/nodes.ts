@@ -118,6 +118,23 @@ export interface Compute {
   readonly shape: Shape
 }
 
+/**
+ * Values that are the same for all columns of a group, such as its mean. Threads of the block compute one for each group of the tile, meet, and
+ * take those of their columns.
+ */
+export interface Groups {
+  readonly kind: 'groups'
+  readonly row: string
+  readonly type: ScalarType
+  /** Index of the group in `value`. */
+  readonly group: string
+  readonly value: Expr
+  /** Index and number of the columns; group `g` has those from `g * length` on. */
+  readonly column: string
+  readonly columns: Expr
+  readonly length: Expr
+}
+
 /** An element of a chunk that is stored. */
 export interface Fill {
   readonly kind: 'fill'

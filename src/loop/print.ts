@@ -44,6 +44,8 @@ function lineOf(loop: Loop): string {
       return `request ${loop.tensor} (${printExpr(loop.length)} elements, before the kernel waits)`
     case 'compute':
       return `${loop.row} = ${'kind' in loop.value ? printExpr(loop.value) : accumulatorName(loop.value.scan)}`
+    case 'groups':
+      return `${loop.row} = ${printExpr(loop.value)} of ${loop.group} = ${loop.column} / ${printExpr(loop.length)}: once per group, by threads of the block`
     case 'fill':
       return `${loop.buffer} = ${printExpr(loop.value)}${when(loop.when)}`
     case 'accumulator':

@@ -8,6 +8,7 @@
 import type { Expr } from '../ir/expr.js'
 import { visit } from '../ir/walk.js'
 import { passStatementOf } from '../schedule/constructs/index.js'
+import { usesIndex } from '../schedule/normalise/rewrite.js'
 import { firstOf, placeOf } from './chunk_values.js'
 import { publishedBy } from './constructs.js'
 import {
@@ -125,6 +126,7 @@ function definedBy(loop: Loop): readonly string[] {
       return [loop.name, ...loop.rows.map(({ row }) => row)]
     case 'copy':
     case 'compute':
+    case 'groups':
       return [loop.row]
     case 'combine':
       return loop.into.map(({ name }) => name)
@@ -168,6 +170,7 @@ function verifyReads(loop: Loop, { names, fail }: Inside): void {
 /** Indices of places that a node moves through by itself. */
 function boundIn(loop: Loop): Set<string> {
   if (loop.kind === 'for' && 'loops' in loop) return new Set(loop.loops.map(({ index }) => index))
+  if (loop.kind === 'groups') return new Set([loop.group])
   if (loop.kind === 'fillTile') return new Set([loop.rows.index, loop.columns.index])
   if (loop.kind === 'prefetch') return new Set([loop.copy.access.index])
   return new Set('access' in loop ? [loop.access.index] : [])
@@ -187,6 +190,10 @@ function verifyPlace(loop: Loop, inside: Inside): void {
     case 'compute':
     case 'fill':
       if (!vector) fail('an element is computed outside of a loop over elements')
+      return
+    case 'groups':
+      if (lanes?.walk !== 'columns') fail('values of groups of columns are computed without columns')
+      if (usesIndex(loop.value, loop.column)) fail(`a value of a group depends on the column ${loop.column}`)
       return
     case 'accumulate':
     case 'put':
@@ -240,6 +247,7 @@ const isMeeting = (loop: Loop): boolean =>
   loop.kind === 'barrier' ||
   loop.kind === 'announce' ||
   loop.kind === 'exchange' ||
+  loop.kind === 'groups' ||
   loop.kind === 'call' ||
   (loop.kind === 'combine' && loop.across === 'lane') ||
   (loop.kind === 'search' &&

@@ -12,6 +12,7 @@ export function valuesOf(loop: Loop): readonly Expr[] {
     case 'fill':
     case 'put':
     case 'store':
+    case 'groups':
       return [loop.value]
     case 'compute':
       return 'kind' in loop.value ? [loop.value] : []
@@ -37,6 +38,8 @@ export function placesOf(loop: Loop): readonly Expr[] {
       return [...loop.access.indices, loop.length, ...some(loop.guard)]
     case 'request':
       return [loop.length]
+    case 'groups':
+      return [loop.columns, loop.length]
     case 'prefetch':
       return placesOf(loop.copy)
     case 'storeChunk':

@@ -62,6 +62,17 @@ const inner = (value: Expr, monoid: 'sum' | 'max' = 'sum'): Expr => ({
   value,
 })
 
+const i32 = (value: number): Expr => ({ kind: 'const', type: 'i32', value })
+/** The sum of two weights, the same for each three columns. */
+const ofGroup: Expr = {
+  kind: 'fold',
+  type: 'f32',
+  monoid: 'sum',
+  length: i32(2),
+  index: 'k',
+  value: load('w', call('add', call('idiv', c, i32(3)), index('k'))),
+}
+
 const columns = [
   of(
     'sums',
@@ -83,6 +94,14 @@ const columns = [
   of('merges', [axis('c', 'n')], 'n', pair, store(call('add', local('count'), local('sum')), c)),
   of('counts', [axis('c', 'n')], 'n', reduce('some', counted), store(local('some'), c)),
   of('stores', [axis('i', 'm'), axis('c', 'n')], 'm n', total, mean, store(call('sub', load('x', i, c), local('mean')), i, c)),
+  of(
+    'groups',
+    [axis('c', 'n')],
+    'n',
+    total,
+    { kind: 'let', name: 'share', type: 'f32', value: ofGroup },
+    store(call('add', local('total'), local('share')), c),
+  ),
   of('places', [axis('c', 'n')], 'n', reduce('place', x, 'argmax'), store(call('toFloat', local('place', 'i32')), c)),
 ]
 const totals = [
@@ -124,7 +143,7 @@ const lowered = (f: (loop: Loop) => readonly Loop[]): Partial<Passes> => ({
 const changed = (kind: Loop['kind'], change: object): Partial<Passes> =>
   lowered((loop) => [loop.kind === kind ? ({ ...loop, ...change } as Loop) : loop])
 const without = (kind: Loop['kind']) => lowered((loop) => (loop.kind === kind ? [] : [loop]))
-const [sums = totals[0], levels, , , stores] = columns
+const [sums = totals[0], levels, , , stores, groups] = columns
 const [all] = totals
 
 describe('the verifier finds', () => {
@@ -170,6 +189,30 @@ describe('the verifier finds', () => {
       'a loop of grids stands in another',
     ],
     [
+      'a value of a group that depends on a column',
+      groups,
+      changed('groups', { value: load('w', call('idiv', c, i32(3))) }),
+      'a value of a group depends on the column c',
+    ],
+    [
+      'values of groups in the loop over rows',
+      groups,
+      lowered((loop) => {
+        const inside: Loop = {
+          kind: 'groups',
+          row: 'again',
+          type: 'f32',
+          group: 'g',
+          value: f32(1),
+          column: 'c',
+          columns: dim('n'),
+          length: i32(3),
+        }
+        return 'loops' in loop ? [{ ...loop, body: [...loop.body, inside] }] : [loop]
+      }),
+      'lanes meet where not all of them pass',
+    ],
+    [
       'a missing check',
       sums,
       {
@@ -195,6 +238,11 @@ describe('running the loops finds', () => {
     expect(() => run(sums as Kernel, twice)).toThrow('is collected twice')
     expect(() => run(all as Kernel, twice)).toThrow('missing or collected twice')
   })
+
+  it('groups of another length', () =>
+    expect(run(groups as Kernel, changed('groups', { length: i32(4) }))[0]).toMatchObject({
+      place: expect.stringContaining('y[3]'),
+    }))
 
   it('a version for whole rows that is taken for all', () => {
     const version: Passes['version'] = (...given) =>

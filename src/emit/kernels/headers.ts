@@ -1,6 +1,6 @@
 /** Device headers of the source of a row program. */
 import { isUpdating } from '../../ir/update.js'
-import { liesApart, requestsVectors } from '../../loop/kernel_loops.js'
+import { liesApart, requestsVectors, sharesGroups } from '../../loop/kernel_loops.js'
 import { storesAlone } from '../../schedule/divided/divided_program.js'
 import { launchesBeside, type MappedKernel, stepsOf } from '../../schedule/mapped.js'
 import { headersOf } from '../constructs/index.js'
@@ -27,6 +27,7 @@ export function headersOfMapped(mapped: MappedKernel): string[] {
       ...(program.kind === 'columns' ? [storesAlone(program) ? 'stored_columns.cuh' : 'columns.cuh'] : []),
       ...(program.kind === 'totals' ? ['totals.cuh'] : []),
       ...(program.kind === 'elementwise' && program.staging !== undefined ? ['stage.cuh'] : []),
+      ...(sharesGroups(mapped) ? ['group_values.cuh'] : []),
       ...(liesApart(mapped) ? [apartHeader] : []),
       ...(requestsVectors(mapped) ? ['request.cuh'] : []),
       ...(isTuned(mapped) ? ['tuned.cuh'] : []),

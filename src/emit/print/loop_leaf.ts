@@ -6,6 +6,7 @@ import { putLine, sharedLines } from '../constructs/shared_row.js'
 import type { PassContext } from './context.js'
 import { announceLine, exchangeLines } from './exchange.js'
 import { expressionText, offsetText, operandText, type Scope, tensorOf, wideText } from './expression.js'
+import { groupLines } from './groups.js'
 import { scalarText, storageText } from './names.js'
 import { narrowLines } from './narrow.js'
 import { functorText } from './reductions.js'
@@ -39,6 +40,8 @@ export function leafText(loop: Leaf, printing: Printing): readonly string[] {
       return prefetchLines(loop, printing)
     case 'compute':
       return [computeLine(loop, printing)]
+    case 'groups':
+      return groupLines(loop, printing)
     case 'fill': {
       const value = storedText(loop, context)
       return [`${whenText(loop, context)}${given.get(loop.buffer)}[i] = ${value};`]

@@ -1,6 +1,6 @@
 /**
  * Kernels that store rows by columns and reduce nothing, where values are the same for all columns of a group, such as its mean: an elementwise
- * kernel would divide for each chunk, and its chunks would end with every group. A thread computes the values of its columns once, and stores its
+ * kernel would divide for each chunk, and its chunks would end with every group. Values of columns are computed once, before a thread stores its
  * columns of many rows. Runs on the last of several launches (split_launch.ts).
  *
  *     for b, i, g, c: y[b, i, g, c] = x[b, i, g, c] / s[b, g]    for b, t < g * k: d = s[b, t / k]; for i: y[b, i, t] = x[b, i, t] / d
