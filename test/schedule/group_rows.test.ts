@@ -247,3 +247,10 @@ it('one launch with other arguments than the op is refused', () => {
     'no variant keeps groups of 32769 elements',
   )
 })
+
+it('a square that is read transposed keeps its axes', () => {
+  const of = (at: string) =>
+    op({ x: 'k k' }, { y: 'k k' }, `({ x }, { k }) => (i, j) => ({ y: x(${at}) / (1 + sum(k, (r) => sum(k, (c) => x(r, c) ** 2))) })`)
+  expect(grouped(of('i, j'))).toBeDefined()
+  expect(grouped(of('j, i'))).toBeUndefined()
+})

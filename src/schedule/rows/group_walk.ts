@@ -94,7 +94,9 @@ function loadOn(load: ExprOf<'load'>, always: boolean, walk: Walk, grouping: Gro
   const { kernel, fixed, groups, merged, grouped, plain } = grouping
   const offset = offsetIn(kernel, load.tensor, load.indices, fixed)
   const run = runThrough(offset, walk.loops)
-  if (run !== undefined && haveLengths(run.loops, grouping)) {
+  // Axes of equal extents may run in another order.
+  const isInOrder = run?.loops.every(({ index }, i) => index === walk.loops[i]?.index) === true
+  if (run !== undefined && isInOrder && haveLengths(run.loops, grouping)) {
     // The merged access is in bounds at any index, so the load must be.
     if (!always && !isPlain(load, walk, grouping)) refuse()
     const made = groupTensor(tensorIn(kernel, load.tensor), run.base, groups, merged, fixed) ?? refuse()
