@@ -4,7 +4,7 @@ import type { Kernel } from '../ir/kernel.js'
 import { structuralHash } from '../ir/structural_hash.js'
 import { rankedCounts } from '../ir/top_k.js'
 import { mapKernel } from '../schedule/map.js'
-import type { ColumnLaunches, MappedKernel } from '../schedule/mapped.js'
+import type { ColumnLaunches, InRow, MappedKernel } from '../schedule/mapped.js'
 import type { CostDevice } from './device.js'
 import { countedAxis, iterations } from './extents.js'
 import { groupedCosts } from './grouped.js'
@@ -37,7 +37,8 @@ function withComputed({ instance: { kernel } }: MappedKernel, sizes: Sizes): Siz
 /** Launches of a kernel at these sizes: one in place of several where groups of points suit rows (`suit_rows`, native/device/split.cuh). */
 export function launchesOf({ split, ...last }: MappedKernel, sizes: Sizes): readonly MappedKernel[] {
   if (split === undefined) return [last]
-  const { inRows, before, fixed } = split
+  const { inRows, inRow, before, fixed } = split
+  if (inRow !== undefined && suitsRow(inRow, sizes)) return [inRow.mapped]
   if (fixed !== undefined && Object.entries(fixed.dims).every(([dim, extent]) => sizes.dims[dim] === extent))
     return [fixed.mapped]
   if (split.columns !== undefined && suitColumns(split.columns, sizes)) return split.columns.launches
@@ -48,6 +49,10 @@ export function launchesOf({ split, ...last }: MappedKernel, sizes: Sizes): read
   const rows = columns * product(mapped.axes.map((axis) => countedAxis(axis, undefined, sizes)))
   return elements <= kept || (groups !== undefined && rows >= groups) ? [mapped] : [...before, last]
 }
+
+/** True for rows that are no whole chunks, whose elements an index of one row can count. */
+const suitsRow = ({ length, width, extents }: InRow, sizes: Sizes): boolean =>
+  iterations(length, sizes) % width !== 0 && extents.reduce((all, extent) => all * iterations(extent, sizes), 1) < 2 ** 31
 
 /** Fewest elements for launches over the columns of groups (`suit_columns`, native/device/stored_columns.cuh). */
 const fewestOfColumns = 2 ** 20

@@ -53,11 +53,15 @@ const byShared = 7
 /** Quotients and remainders by a constant are multiplications and shifts. */
 const byConstant = 4
 
+/** Those that are counted from one element of a chunk to the next. */
+const byCounting = 2
+
 /** Instructions of a call, without those of its arguments. A multiplication whose result is added is one instruction with the addition. */
-function ofCall({ fn, args, form }: ExprOf<'call'>): number {
+function ofCall({ fn, args, form }: ExprOf<'call'>, counts: boolean): number {
   if (form === 'flushed') return flushedInstructions
   if (form === 'fast') return fastInstructions[fn] ?? instructions[fn] ?? 1
   if ((fn === 'idiv' || fn === 'mod') && args[1]?.kind === 'const') return byConstant
+  if ((fn === 'idiv' || fn === 'mod') && counts) return byCounting
   const isFused = (fn === 'add' || fn === 'sub') && args.some((arg) => arg.kind === 'call' && arg.fn === 'mul')
   return isFused ? 0 : (instructions[fn] ?? 1)
 }
@@ -77,13 +81,15 @@ export interface Counting {
   readonly shared: ReadonlySet<string>
   /** Share of an instruction that an element pays for such a value. */
   readonly once: number
+  /** True if quotients and remainders of places are counted (src/loop/passes/count_places.ts). */
+  readonly counts?: boolean
 }
 
 /**
  * Instructions of an expression for one element. Equal values count once, and a reduction inside of the element as often as it runs. Values that
  * do not differ between the elements of a thread count with a share.
  */
-export function instructionsOf(expr: Expr, sizes: Sizes, { loaded, shared, once }: Counting): number {
+export function instructionsOf(expr: Expr, sizes: Sizes, { loaded, shared, once, counts = false }: Counting): number {
   const varying = new Map<string, boolean>()
   let [total, times] = [0, 1]
   /** Adds the instructions of a node, and returns whether it differs between elements. */
@@ -99,7 +105,7 @@ export function instructionsOf(expr: Expr, sizes: Sizes, { loaded, shared, once 
     const parts = operands(node).map(count)
     const varies = parts.includes(true) || node.kind === 'element' || (node.kind === 'index' && !shared.has(node.name))
     const isShared = node.kind === 'call' && node.fn === 'div' && parts[1] === false
-    const call = node.kind === 'call' && !isShared ? ofCall(node) : 0
+    const call = node.kind === 'call' && !isShared ? ofCall(node, counts) : 0
     const own = node.kind === 'load' ? loaded(node) : isShared ? byShared : call
     total += own * times * (varies ? 1 : once)
     return varies

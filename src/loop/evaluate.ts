@@ -82,6 +82,14 @@ const shared: Runs<
   version(loop, lanes, run) {
     if (!loop.stated.every((length) => isWhole(length, run)))
       throw new Error('internal: a length is not the multiple that is stated')
+    if (loop.ofChunk === true) {
+      for (const whole of [true, false]) {
+        const inside = lanes.filter(({ valid }) => valid >= run.team.vec === whole)
+        for (const { env } of inside) env.values.set(wholeFlag, whole)
+        if (inside.length > 0) runAll(loop.body, inside, { ...run, whole })
+      }
+      return
+    }
     const whole = loop.lengths.every((length) => isWhole(length, run))
     for (const { env } of lanes) env.values.set(wholeFlag, whole)
     const step = loop.apart === true && !whole ? Math.min(run.team.lanes, warpLanes) : 1
@@ -152,6 +160,16 @@ const leaves: {
   announce: () => undefined,
   request: () => undefined,
   copy,
+  count({ index, divisors, quotients, remainders }, lane) {
+    const { values } = lane.env
+    let place = Number(values.get(index))
+    divisors.forEach((divisor, i) => {
+      const by = number(divisor, lane)
+      values.set(remainders[i] ?? '', place % by)
+      place = Math.floor(place / by)
+      values.set(quotients[i] ?? '', place)
+    })
+  },
   prefetch(loop, lane, run) {
     if (run.team.chunks === 1) copy({ ...loop.copy, row: loop.name }, lane, run)
   },

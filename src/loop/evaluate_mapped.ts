@@ -41,11 +41,12 @@ export function evaluateMapped(mapped: MappedKernel, given: Case, passes: typeof
   }
   const columns = split?.columns === undefined ? [] : ofColumns(split.columns.launches, given, passes)
   const inRows = split?.inRows === undefined ? [] : lastOf(split.inRows.mapped, given, passes)
+  const inRow = split?.inRow === undefined ? [] : lastOf(split.inRow.mapped, given, passes)
   const isFixed =
     split?.fixed !== undefined && Object.entries(split.fixed.dims).every(([dim, extent]) => given.dims[dim] === extent)
   const fixed = isFixed && split?.fixed !== undefined ? lastOf(split.fixed.mapped, given, passes) : []
   const last = lastOf(mapped, { ...given, tensors }, passes).map((made) => ({ ...made, outputs: { ...early, ...made.outputs } }))
-  return [...last, ...inRows, ...fixed, ...columns]
+  return [...last, ...inRows, ...inRow, ...fixed, ...columns]
 }
 
 /** Results of the last of several launches in order. */

@@ -117,6 +117,8 @@ export interface Version {
   readonly multiples: ReadonlySet<string>
   /** True if, in the version for other rows, the elements of a chunk are as far apart as a warp has lanes. */
   readonly apart?: boolean
+  /** True if each thread tests that its chunk is full, in place of lengths: chunks of a row that begins with its tensors. */
+  readonly ofChunk?: boolean
   readonly body: readonly Loop[]
 }
 
@@ -135,6 +137,7 @@ export type Loop =
   | nodes.Copy
   | nodes.Prefetch
   | nodes.Request
+  | nodes.CountPlaces
   | nodes.Compute
   | nodes.Groups
   | nodes.Fill

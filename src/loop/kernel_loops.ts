@@ -7,6 +7,7 @@ import { extentIn, intervalIn, type MappedKernel, onlyPass } from '../schedule/m
 import type { Loop as Counted } from '../schedule/normalise/normal.js'
 import { type Digit, eachLoop, type Loop, type Version, type Walk } from './ir.js'
 import type { Division } from './lower_work.js'
+import { countsPlaces } from './passes/count_places.js'
 import { type Divided, loopPasses, loopsOf } from './pipeline.js'
 import type { Frame } from './state.js'
 
@@ -129,6 +130,10 @@ export const launchedVersion = (mapped: MappedKernel, walk: Walk): Version | und
 /** True if a kernel has chunks whose elements lie apart in rows that are not whole. */
 export const liesApart = (mapped: MappedKernel): boolean =>
   walksOf(mapped).some(([walk]) => apartVersion(mapped, walk) !== undefined)
+
+/** True if elements count their places. */
+export const hasCounts = (mapped: MappedKernel): boolean =>
+  mapped.program.kind === 'elementwise' && countsPlaces(loopsFor(mapped, 'single'))
 
 /** Calls `see` with the loops of a kernel after each pass. */
 export function eachPass(mapped: MappedKernel, see: (walk: Walk, pass: string, loops: readonly Loop[]) => void): void {

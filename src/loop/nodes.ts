@@ -109,6 +109,16 @@ export interface Request {
   readonly length: Expr
 }
 
+/** Quotients and remainders of the index of an element by divisors: of the index by the first, of that quotient by the second, and so on. */
+export interface CountPlaces {
+  readonly kind: 'count'
+  readonly index: string
+  readonly divisors: readonly Expr[]
+  /** Names, one for each divisor. */
+  readonly quotients: readonly string[]
+  readonly remainders: readonly string[]
+}
+
 /** An element of a row value. */
 export interface Compute {
   readonly kind: 'compute'

@@ -5,6 +5,7 @@ import { type Access, eachLoop, type Loop } from './ir.js'
 import { lowerSteps } from './lower.js'
 import { lowerWalks } from './lower_walks.js'
 import { type Division, lowerWork } from './lower_work.js'
+import { countPlaces, countsPlaces } from './passes/count_places.js'
 import { divideChunks } from './passes/divide_chunks.js'
 import { placeLoads } from './passes/place_loads.js'
 import { requestVectors } from './passes/request_vectors.js'
@@ -36,6 +37,7 @@ function lower(given: Lowered, frame: Frame): readonly Loop[] {
 /** Passes, by the name that `inspect` shows. A test replaces each by a faulty one. */
 export const loopPasses = {
   lower,
+  countPlaces: (loops: readonly Loop[], frame: Frame): readonly Loop[] => countPlaces(loops, frame),
   version: (loops: readonly Loop[], frame: Frame): readonly Loop[] =>
     frame.walk === 'columns' || frame.walk === 'parts' ? versionWalks(loops, frame) : version(loops, frame),
   divideChunks: (loops: readonly Loop[], frame: Frame): readonly Loop[] => divideChunks(loops, frame),
@@ -64,7 +66,9 @@ export function loopsOf(
       inShares(loops, (body) => pass(body, frame)),
     )
   }
-  if (frame.walk !== 'single' || (frame.isWhole === true && loadsSeveral(loops))) apply('versioning', passes.version)
+  if (frame.walk === 'single' && frame.isWhole === true) apply('counting places', passes.countPlaces)
+  if (frame.walk !== 'single' || (frame.isWhole === true && (loadsSeveral(loops) || countsPlaces(loops))))
+    apply('versioning', passes.version)
   if (frame.walk !== 'kept' && frame.walk !== 'reread') return loops
   apply('dividing chunks', passes.divideChunks)
   apply('spreading chunks', passes.spread)

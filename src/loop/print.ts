@@ -42,6 +42,8 @@ function lineOf(loop: Loop): string {
       return `prefetch ${loop.name} = ${place(loop.copy.load)} (if a lane has one chunk)`
     case 'request':
       return `request ${loop.tensor} (${printExpr(loop.length)} elements, before the kernel waits)`
+    case 'count':
+      return `count ${loop.index} by ${loop.divisors.map(printExpr).join(', then by ')}: ${[...loop.quotients, ...loop.remainders].join(', ')}`
     case 'compute':
       return `${loop.row} = ${'kind' in loop.value ? printExpr(loop.value) : accumulatorName(loop.value.scan)}`
     case 'groups':
@@ -90,7 +92,9 @@ function exchangeText({ parts, across, sections }: Of<'exchange'>): string {
   return `let ${into} = combine ${parts.map(({ accumulator }) => accumulatorName(accumulator)).join(', ')} across ${owner}`
 }
 
-function versionText({ lengths, aligned, stated, apart }: Of<'version'>): string {
+function versionText({ lengths, aligned, stated, apart, ofChunk }: Of<'version'>): string {
+  if (ofChunk === true)
+    return `two versions: full chunks if ${[...new Set(aligned.map(({ tensor }) => tensor))].join(', ')} aligned, others`
   const whole = lengths.map((length) => (length === undefined ? 'false' : `${printExpr(length)} % VEC == 0`))
   const tensors = [...new Set(aligned.map(({ tensor }) => tensor))].join(', ')
   const known = stated.map((length) => `; VEC divides ${printExpr(length)} by facts`)

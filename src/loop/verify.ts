@@ -124,6 +124,8 @@ function definedBy(loop: Loop): readonly string[] {
       return [filled(loop.tile)]
     case 'accumulator':
       return [loop.name, ...loop.rows.map(({ row }) => row)]
+    case 'count':
+      return [...loop.quotients, ...loop.remainders]
     case 'copy':
     case 'compute':
     case 'groups':
@@ -195,6 +197,9 @@ function verifyPlace(loop: Loop, inside: Inside): void {
       if (lanes?.walk !== 'columns') fail('values of groups of columns are computed without columns')
       if (usesIndex(loop.value, loop.column)) fail(`a value of a group depends on the column ${loop.column}`)
       return
+    case 'count':
+      if (!vector || exists) fail(`${loop.index} is not counted for each element`)
+      return
     case 'accumulate':
     case 'put':
       if (!vector || !exists) fail('an element that may not exist is collected')
@@ -212,6 +217,8 @@ function verifyPlace(loop: Loop, inside: Inside): void {
       return
     case 'version':
       if (loop.apart === true && !mayLieApart(loop)) fail('elements of a chunk lie apart whose places have a meaning')
+      if (loop.ofChunk === true && (inside.work?.owner !== 'thread' || loop.aligned.some(({ start }) => start !== undefined)))
+        fail('a full chunk is taken for aligned that may not be')
       return
     case 'exists':
       if (loop.whole && (inside.version === undefined || meetsInChunks(lanes)))

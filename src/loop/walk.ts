@@ -1,4 +1,5 @@
 /** Expressions of the loop IR: values that a node computes, and places that it reads or writes. */
+import { index as indexVar } from '../ir/build.js'
 import type { Expr } from '../ir/expr.js'
 import { passStatementOf, rowStatementOf } from '../schedule/constructs/index.js'
 import type { Loop } from './ir.js'
@@ -40,6 +41,8 @@ export function placesOf(loop: Loop): readonly Expr[] {
       return [loop.length]
     case 'groups':
       return [loop.columns, loop.length]
+    case 'count':
+      return [indexVar(loop.index), ...loop.divisors]
     case 'prefetch':
       return placesOf(loop.copy)
     case 'storeChunk':

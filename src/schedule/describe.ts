@@ -8,7 +8,9 @@ import {
   type ColumnLaunches,
   type ElementwiseProgram,
   type FixedSizes,
+  type InRow,
   type InRows,
+  type Limit,
   launchesBeside,
   type MappedKernel,
   type PieceSteps,
@@ -48,6 +50,7 @@ const groupedLines = (key: string): VariantLine[] => [
 const programLines = (mapped: MappedKernel): VariantLine[] => [
   ...fixedVariantLines(mapped.split?.fixed),
   ...rowsVariantLines(mapped.split?.inRows),
+  ...rowVariantLines(mapped.split?.inRow),
   ...columnLines(mapped.split?.columns),
   ...(mapped.split?.before ?? []).flatMap(ownVariantLines),
   ...ownVariantLines(mapped),
@@ -81,6 +84,13 @@ function rowsVariantLines(inRows: InRows | undefined): VariantLine[] {
         : `one launch, for groups of at most ${kept} elements (${printExpr(length)}) or at least ${groups} groups`
   return ownVariantLines(mapped).map((line) => ({ ...line, when: `${size}: ${line.when}` }))
 }
+
+/** Variants of the launch over all elements as one row. */
+const rowVariantLines = (inRow: InRow | undefined): VariantLine[] =>
+  (inRow === undefined ? [] : ownVariantLines(inRow.mapped)).map((line) => ({
+    ...line,
+    when: `all elements as one row of ${inRow?.extents.map(printExpr).join(' * ')}, where ${inRow?.width} does not divide ${inRow === undefined ? '' : printExpr(inRow.length)}: ${line.when}`,
+  }))
 
 function ownVariantLines(mapped: MappedKernel): VariantLine[] {
   const { program, vec, key } = mapped
@@ -208,13 +218,16 @@ function teamText(team: Team): string {
   }
 }
 
+const oddText = (odd: Limit['odd']): string =>
+  odd === undefined ? '' : `, or any number of more than ${odd.above} elements that are no whole chunks of ${odd.width}`
+
 function limitText({ limit }: Pick<Variant, 'limit'>): string {
   const { tuned } = limit
   const bounds = [
     ...(tuned === undefined ? [] : [`on ${tuned.architecture} rows of ${tuned.length} elements`]),
     ...(tuned === undefined || tuned.fromRows === 1 ? [] : [`at least ${tuned.fromRows} rows`]),
     ...(limit.length === undefined ? [] : [`rows of at most ${limit.length} elements`]),
-    ...(limit.rows === undefined ? [] : [`at most ${limit.rows} rows`]),
+    ...(limit.rows === undefined ? [] : [`at most ${limit.rows} rows${oddText(limit.odd)}`]),
   ]
   return bounds.length === 0 ? 'otherwise' : bounds.join(' and ')
 }

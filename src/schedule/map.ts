@@ -17,7 +17,7 @@ import { storedColumns } from './divided/stored_columns.js'
 import { windowsOf } from './divided/window_reductions.js'
 import { groupedMatmul } from './grouped/grouped_matmul.js'
 import { keyOf, mapRows, rowPasses, type See } from './map_rows.js'
-import { type ColumnLaunches, extentIn, type InRows, type MappedKernel } from './mapped.js'
+import { type ColumnLaunches, extentIn, type InRows, type MappedKernel, onlyPass } from './mapped.js'
 import { chooseForms } from './normalise/forms.js'
 import { mergeAxes } from './normalise/merge_axes.js'
 import { freshName } from './normalise/normal.js'
@@ -26,6 +26,7 @@ import { takenNames } from './normalise/taken_names.js'
 import { groupColumns } from './rows/group_columns.js'
 import { groupRows } from './rows/group_rows.js'
 import { longRows } from './rows/long_rows.js'
+import { hasOddRows, oneRow } from './rows/one_row.js'
 import { splitLaunch } from './rows/split_launch.js'
 import { walkKernels } from './rows/walk_kernels.js'
 import { fewestWalkedChunks, fewGroups, longestRow, mostCombinedColumns, mostWalkedRows } from './rules.js'
@@ -54,6 +55,7 @@ export const schedulePasses = {
   applySchedule,
   applyTuning,
   longRows,
+  oneRow,
 } as const
 
 /**
@@ -86,7 +88,9 @@ export function mapKernel(
   const asked = schedule === undefined ? ruled : verified(passes.applySchedule(ruled, schedule), 'applying the plan')
   const tuned = tuning === undefined ? asked : verified(passes.applyTuning(asked, tuning), 'applying measurements')
   const long = inLevels(formed, tuned, passes, see)
-  return long === undefined ? tuned : verified(long, 'dividing long rows')
+  if (long !== undefined) return verified(long, 'dividing long rows')
+  const inRow = hasOddRows(tuned) ? mapRow(formed, tuned, passes, see) : undefined
+  return inRow === undefined ? tuned : verified(inRow, 'making one row')
 }
 
 /** Maps a kernel that is part of another, such as the prologue of a matmul: as one launch over the axes of the other, in the forms of the whole. */
@@ -99,6 +103,7 @@ export const mapPart = (instance: Instance): MappedKernel =>
     splitLaunch: () => undefined,
     mergeAxes: () => undefined,
     longRows: () => undefined,
+    oneRow: () => undefined,
   })
 
 /** @param part number that the first launch of a split kernel has; undefined for a whole op */
@@ -259,6 +264,20 @@ function inLevels(formed: Instance, rows: MappedKernel, passes: typeof scheduleP
   const last = long.last === undefined ? [] : [mapByRules(given(long.last), passes, see, levels.length + 1)]
   if (levels.length < long.levels.length || last.some(({ program: { kind } }) => kind !== 'elementwise')) return undefined
   return joined(rows.instance, [...levels, ...last], { mapped: rows, length: long.length, kept, groups: undefined })
+}
+
+/** An elementwise kernel with a form in which all of its elements are one row. */
+function mapRow(formed: Instance, mapped: MappedKernel, passes: typeof schedulePasses, see: See): MappedKernel | undefined {
+  const made = passes.oneRow(formed)
+  if (made === undefined || mapped.program.kind !== 'elementwise') return undefined
+  verifyKernel(made.instance.kernel, 'making one row')
+  see('making one row', { kernel: made.instance.kernel })
+  const row = mapRows(made.instance, made.instance, passes, see)
+  if (row.program.kind !== 'elementwise' || row.vec === 1 || row.across !== undefined || row.axes.length > 0) return undefined
+  const { length } = onlyPass(mapped.program).loop
+  const key = keyOf({ ...made.instance, dims: formed.dims })
+  const inRow = { mapped: { ...row, key }, length, width: mapped.vec, extents: made.extents }
+  return { ...mapped, split: { whole: mapped.instance, before: [], inRow } }
 }
 
 /** The kernel with its groups as rows of one launch; undefined if they are none. @param given the kernel with updates placed */

@@ -24,9 +24,17 @@ export interface Limit {
   readonly length: number | undefined
   /** Largest number of rows that the variant accepts; undefined if it accepts any. */
   readonly rows: number | undefined
+  /** Rows that are accepted whatever their number: longer ones that are no whole chunks. */
+  readonly odd?: { readonly above: number; readonly width: number }
   /** Further limits of a measured variant: the conditions of its measurement. */
   readonly tuned?: TunedFor
 }
+
+/** True if a variant without measured conditions accepts rows. */
+export const accepts = ({ length, rows, odd, tuned }: Limit, count: number, elements: number): boolean =>
+  tuned === undefined &&
+  elements <= (length ?? Number.POSITIVE_INFINITY) &&
+  (count <= (rows ?? Number.POSITIVE_INFINITY) || (odd !== undefined && elements > odd.above && elements % odd.width !== 0))
 
 /** Conditions under which a measurement holds. */
 export interface TunedFor {
@@ -134,6 +142,17 @@ export interface Split {
   /** The same for calls with these numbers as dimensions: one launch in place of all. */
   readonly fixed?: FixedSizes
   readonly columns?: ColumnLaunches
+  readonly inRow?: InRow
+}
+
+/** One launch over all elements as one row, for rows that are no whole chunks. */
+export interface InRow {
+  readonly mapped: MappedKernel
+  /** Length of rows, and elements of their chunks. */
+  readonly length: Expr
+  readonly width: number
+  /** Extents whose product is the length of the one row. */
+  readonly extents: readonly Expr[]
 }
 
 /** Launches in place of all, where groups are few columns: each column is reduced, and its group combined where it is read. */
@@ -182,6 +201,7 @@ export const groupExtents = ({ mapped }: Pick<InRows, 'mapped'>, extent: (dim: s
 export const launchesBeside = (split: Split | undefined): readonly MappedKernel[] => [
   ...(split?.fixed === undefined ? [] : [split.fixed.mapped]),
   ...(split?.inRows === undefined ? [] : [split.inRows.mapped]),
+  ...(split?.inRow === undefined ? [] : [split.inRow.mapped]),
   ...(split?.columns?.launches ?? []),
   ...(split?.before ?? []),
 ]

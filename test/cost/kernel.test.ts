@@ -6,7 +6,7 @@ import { call, dim, index, local } from '../../src/ir/build.js'
 import type { Expr } from '../../src/ir/expr.js'
 import type { Kernel, Stmt } from '../../src/ir/kernel.js'
 import { mapPart } from '../../src/schedule/map.js'
-import { axis, kernel, layerNorm, load, softmax, tensor } from '../schedule/fixtures.js'
+import { axis, kernel, layerNorm, load, loadInt, softmax, tensor } from '../schedule/fixtures.js'
 
 const device = costDevice('h200')
 const types = { T: 'f16' } as const
@@ -174,9 +174,15 @@ it.each(measured)('%s of rows that are whole or not is priced as measured: %#', 
 })
 
 it('single elements of rows that are not whole take the shared cache, and a run of rows does not', () => {
-  const biased = matrix('biased', [stored(call('add', load('x', index('r'), index('c')), load('b', index('c'))))])
-  const of = (n: number, body: Kernel): number =>
-    seconds({ ...body, tensors: [...body.tensors, tensor('b', 'in', 'n')] }, { dims: { m: 8192, n }, attrs: {} })
-  expect(of(3001, biased)).toBeGreaterThan(2 * of(3000, biased))
+  const [r, c] = [index('r'), index('c')]
+  const beside = (value: Expr, ...others: Kernel['tensors']): Kernel => {
+    const body = matrix('beside', [stored(value)])
+    return { ...body, tensors: [...others, ...body.tensors] }
+  }
+  const biased = beside(call('add', load('x', r, c), load('b', c)), tensor('b', 'in', 'n'))
+  const gathered = beside(load('x', loadInt('at', r), c), tensor('at', 'in', 'm', 'i32'))
+  const of = (n: number, body: Kernel): number => seconds(body, { dims: { m: 8192, n }, attrs: {} })
+  expect(of(3001, gathered)).toBeGreaterThan(2 * of(3000, gathered))
   expect(of(3001, plain)).toBeLessThan(1.1 * of(3000, plain))
+  expect(of(3001, biased)).toBeLessThan(1.4 * of(3000, biased))
 })

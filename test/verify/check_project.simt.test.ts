@@ -46,7 +46,7 @@ describe('check of a project', () => {
     expect((await heddle('gen')).code).toBe(0)
     const file = join(root, 'generated/cuda/shift__f32.cu')
     const text = await readFile(file, 'utf8')
-    const wrong = text.replace(/(x_\w*|[\w.[\]()]+) \+ (by_?\w*)/, '$1 - $2')
+    const wrong = text.replace(/(x_\w*|[\w.[\]()]+) \+ ((?:heddle::read\()?by_?\w*)/g, '$1 - $2')
     expect(wrong).not.toBe(text)
     const asGenerated = () => heddle('check', 'shift', '--generated', '--device', 'simt', '--dtype', 'f32')
     expect((await asGenerated()).code).toBe(0)

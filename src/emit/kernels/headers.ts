@@ -1,6 +1,6 @@
 /** Device headers of the source of a row program. */
 import { isUpdating } from '../../ir/update.js'
-import { liesApart, requestsVectors, sharesGroups } from '../../loop/kernel_loops.js'
+import { hasCounts, liesApart, requestsVectors, sharesGroups } from '../../loop/kernel_loops.js'
 import { storesAlone } from '../../schedule/divided/divided_program.js'
 import { launchesBeside, type MappedKernel, stepsOf } from '../../schedule/mapped.js'
 import { headersOf } from '../constructs/index.js'
@@ -29,6 +29,7 @@ export function headersOfMapped(mapped: MappedKernel): string[] {
       ...(program.kind === 'elementwise' && program.staging !== undefined ? ['stage.cuh'] : []),
       ...(sharesGroups(mapped) ? ['group_values.cuh'] : []),
       ...(liesApart(mapped) ? [apartHeader] : []),
+      ...(hasCounts(mapped) ? ['count.cuh'] : []),
       ...(requestsVectors(mapped) ? ['request.cuh'] : []),
       ...(isTuned(mapped) ? ['tuned.cuh'] : []),
       ...(isUpdating(instance.kernel) ? ['update.cuh'] : []),

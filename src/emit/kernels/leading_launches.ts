@@ -3,13 +3,16 @@
  * own. The launcher of the op runs them in order and gives each the buffers and the scratch tensors that it reads and writes.
  */
 import { dim as dimVar } from '../../ir/build.js'
+import type { Expr } from '../../ir/expr.js'
 import type { Instance } from '../../ir/instance.js'
 import {
   type ColumnLaunches,
   extentIn,
   type FixedSizes,
   groupExtents,
+  type InRow,
   type InRows,
+  isProduct,
   type MappedKernel,
   type Split,
 } from '../../schedule/mapped.js'
@@ -28,6 +31,9 @@ const partName = (at: number): string => `part${at + 1}`
 /** Namespace of the launch that computes groups as rows. */
 const rowsName = 'in_rows'
 
+/** Namespace of the launch over all elements as one row. */
+const rowName = 'in_one_row'
+
 /** Namespace of the launch for dimensions that are numbers. */
 const fixedName = 'fixed_sizes'
 
@@ -39,6 +45,7 @@ export const partTexts = ({ split }: Pick<MappedKernel, 'split'>): string =>
   [
     ...(split?.fixed === undefined ? [] : [[split.fixed.mapped, fixedName] as const]),
     ...(split?.inRows === undefined ? [] : [[split.inRows.mapped, rowsName] as const]),
+    ...(split?.inRow === undefined ? [] : [[split.inRow.mapped, rowName] as const]),
     ...(split?.columns?.launches ?? []).map((part, at) => [part, columnsName(at)] as const),
     ...(split?.before ?? []).map((part, at) => [part, partName(at)] as const),
   ]
@@ -49,7 +56,7 @@ export const partTexts = ({ split }: Pick<MappedKernel, 'split'>): string =>
     .join('')
 
 /** The body of the op's launcher. @param last the function that launches the last kernel */
-export function splitBody(mapped: MappedKernel, { whole, before, inRows, fixed, columns }: Split, last: string): string {
+export function splitBody(mapped: MappedKernel, { whole, before, inRows, inRow, fixed, columns }: Split, last: string): string {
   const { kernel, dims } = whole
   const names = createNames({ ...mapped, instance: whole }, 'split elements')
   const used: Scope['used'] = { dims: new Set(), attrs: new Set(), indices: new Set() }
@@ -57,6 +64,7 @@ export function splitBody(mapped: MappedKernel, { whole, before, inRows, fixed, 
   const rows = [
     ...(fixed === undefined ? [] : fixedLines(fixed, scope)),
     ...(inRows === undefined ? [] : rowsLines(inRows, { instance: whole }, scope)),
+    ...(inRow === undefined ? [] : rowLines(inRow, scope)),
   ]
   const parts = [...before.map((part, at) => [part, `${partName(at)}::run`] as const), [mapped, last] as const]
   const ofColumns = columns?.launches.map((part, at) => [part, `${columnsName(at)}::run`] as const)
@@ -101,6 +109,18 @@ function sequenceOf(parts: readonly (readonly [MappedKernel, string])[], whole: 
 function fixedLines({ dims }: FixedSizes, scope: Scope): readonly string[] {
   const tests = Object.entries(dims).map(([dim, extent]) => `${operandText(dimVar(dim), scope)} == ${extent}`)
   return [`if (${tests.join(' && ')}) return ${fixedName}::run(launch, error);`]
+}
+
+/** Source that takes the launch over all elements as one row, where it can count them. */
+function rowLines({ length, width, extents }: InRow, scope: Scope): readonly string[] {
+  const odd = `${wideText(length, scope)} % ${width} != 0`
+  const factor = (extent: Expr): string =>
+    isProduct(extent) ? `(${wideText(extent, scope, toCount)})` : operandText(extent, scope)
+  const elements = productText(extents.map(factor))
+  return [
+    '// The chunks of one row of all elements are aligned where those of many rows are not.',
+    `if (${odd} && (${elements}).value <= INT32_MAX) return ${rowName}::run(launch, error);`,
+  ]
 }
 
 /** Source that computes groups as rows where their sizes suit one launch. */

@@ -16,7 +16,7 @@ import { fillLines, tileLine } from './tiles.js'
 import { fieldsText, fieldText } from './user_monoid.js'
 import { isFold } from './user_monoids.js'
 
-type Leaf = Exclude<Loop, { readonly kind: 'work' | 'piece' | 'for' | 'version' | 'exists' | 'search' | 'call' }>
+type Leaf = Exclude<Loop, { readonly kind: 'work' | 'piece' | 'for' | 'version' | 'exists' | 'search' | 'call' | 'count' }>
 
 export function leafText(loop: Leaf, printing: Printing): readonly string[] {
   const { context, given } = printing

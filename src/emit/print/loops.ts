@@ -4,7 +4,16 @@
  */
 import { mark } from '../../ir/trace.js'
 import { firstOf, placeOf } from '../../loop/chunk_values.js'
-import { type IfExists, type LaneLoop, type Loop, type Search, type VectorLoop, type Version, wholeFlag } from '../../loop/ir.js'
+import {
+  type CountPlaces,
+  type IfExists,
+  type LaneLoop,
+  type Loop,
+  type Search,
+  type VectorLoop,
+  type Version,
+  wholeFlag,
+} from '../../loop/ir.js'
 import { passStatementOf } from '../../schedule/constructs/index.js'
 import { callText, searchTexts } from '../constructs/index.js'
 import { bodyWriter, insert, lines } from '../kernels/frame.js'
@@ -72,6 +81,7 @@ function linesOf(loop: Loop, printing: Printing): readonly string[] {
     return [`if (${condition}) {`, ...body.map((line) => `  ${line}`), '}']
   }
   if (loop.kind === 'search') return searchLines(loop, printing)
+  if (loop.kind === 'count') return []
   if (loop.kind === 'call') return [callText(loop.stmt, context)]
   if (loop.kind === 'for' || loop.kind === 'version' || loop.kind === 'work' || loop.kind === 'piece')
     throw new Error('internal: a loop stands among the elements of a chunk')
@@ -92,7 +102,7 @@ function searchLines({ stmt, part }: Search, { context, first, searches }: Print
   return (written[part]?.() ?? []).map((line) => line + places)
 }
 
-function printVersion({ lengths, aligned, multiples, apart, body }: Version, printing: Printing): void {
+function printVersion({ lengths, aligned, multiples, apart, ofChunk, body }: Version, printing: Printing): void {
   const { context, given } = printing
   const { writer, names } = context
   given.set(wholeFlag, 'WHOLE')
@@ -102,6 +112,7 @@ function printVersion({ lengths, aligned, multiples, apart, body }: Version, pri
     return
   }
   const tests = new Set(lengths.map((length) => (length === undefined ? 'false' : `${operandText(length, context)} % VEC == 0`)))
+  if (ofChunk === true) tests.add('valid >= VEC')
   for (const { tensor, start } of aligned) {
     const offset = start === undefined || multiples.has(start) ? '0' : (given.get(start) ?? '')
     tests.add(`heddle::is_aligned<VEC>(${names.tensor(tensor)}, ${offset})`)
@@ -175,6 +186,7 @@ function printLanes(loop: LaneLoop, printing: Printing): void {
 function printVector({ index, body }: VectorLoop, printing: Printing): void {
   const { first, apart, context } = printing
   const { writer, names, used } = context
+  const counts = body.filter((each) => each.kind === 'count').map((each) => printCount(each, printing))
   used.indices.delete(index)
   const inside = body.flatMap((each) => linesOf(each, printing))
   if (inside.length === 0) return
@@ -182,5 +194,17 @@ function printVector({ index, body }: VectorLoop, printing: Printing): void {
   writer.write('for (int i = 0; i < VEC; ++i)').block(() => {
     if (used.indices.has(index)) writer.writeLine(`const int ${names.value(index)} = ${placeText(first, apart)};`)
     for (const line of inside) writer.writeLine(line)
+    for (const name of counts) writer.writeLine(`${name}.next();`)
   })
+}
+
+/** Declares the places of a chunk, which its elements count. @returns the variable */
+function printCount({ divisors, quotients, remainders }: CountPlaces, printing: Printing): string {
+  const { first, context, given } = printing
+  const name = context.names.fresh('places')
+  for (const [i, each] of quotients.entries()) given.set(each, `${name}.quotient(${i})`)
+  for (const [i, each] of remainders.entries()) given.set(each, `${name}.remainder(${i})`)
+  const by = divisors.map((divisor) => operandText(divisor, context))
+  context.writer.writeLine(`heddle::Places<${divisors.length}> ${name}(${[first, ...by].join(', ')});`)
+  return name
 }

@@ -9,6 +9,7 @@ import { contains, sameExpr } from '../../schedule/normalise/rewrite.js'
 import { isOneRun } from '../access.js'
 import { type Access, eachLoop, type LaneLoop, type Loop, mapLoops, type Offset, type Version } from '../ir.js'
 import type { Frame } from '../state.js'
+import { countsPlaces } from './count_places.js'
 
 type Known = Pick<Frame, 'widths' | 'multiples'>
 
@@ -30,6 +31,8 @@ export function version(loops: readonly Loop[], frame: Known): readonly Loop[] {
   const covered = segments.flatMap(({ loop, nodes }) => (isVersioned(loop) ? accessesOf(nodes).filter(covers) : []))
   const hoisted = new Set(covered.flatMap((access) => offsetOf(access) ?? []))
   const lengths = versioned.map(({ length }) => (isKnown(length) ? length : undefined))
+  // Chunks of one row that begins with its tensors are aligned with them, and all but the last are full.
+  const ofChunk = countsPlaces(after) && covered.every((access) => offsetOf(access) === undefined)
   const multiples = [...hoisted].filter(({ value }) =>
     lengths.some((length) => length !== undefined && isMultiple(value, length)),
   )
@@ -38,7 +41,7 @@ export function version(loops: readonly Loop[], frame: Known): readonly Loop[] {
     ...hoisted,
     {
       kind: 'version',
-      ...testedLengths(lengths, frame),
+      ...(ofChunk ? { lengths: [], stated: [], ofChunk } : testedLengths(lengths, frame)),
       aligned: covered,
       multiples: new Set(multiples.map(({ name }) => name)),
       body: withoutChecks(

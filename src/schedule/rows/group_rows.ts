@@ -135,7 +135,7 @@ function runOfReduction(s: Reduction, kernel: Kernel, fixed: Instance['dims']): 
 }
 
 /** The axis in place of loops: the dimension of a single loop, or a new one. */
-function mergedAxis(lengths: readonly Expr[], taken: Set<string>): MergedAxis {
+export function mergedAxis(lengths: readonly Expr[], taken: Set<string>): MergedAxis {
   const [only, ...others] = lengths
   if (only?.kind === 'dim' && others.length === 0) return { dim: only.name, extent: only }
   const [first = refuse(), ...rest] = [...lengths].reverse()

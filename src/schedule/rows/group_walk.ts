@@ -46,6 +46,8 @@ export interface Walk {
   readonly at: string
   /** Index of rows of values, which a point computes for itself. */
   readonly row: string | undefined
+  /** Places of the loops on the merged axis, if not those of `placesOn`. */
+  readonly places?: ReadonlyMap<string, Expr>
 }
 
 export const tensorIn = ({ tensors }: Kernel, name: string): TensorParam =>
@@ -66,7 +68,7 @@ export const haveLengths = (loops: readonly Loop[], { lengths }: Grouping): bool
 
 /** An expression over the loops of a walk, over the merged index. */
 export function onWalk(e: Expr, walk: Walk, grouping: Grouping): Expr {
-  const places = placesOn(walk)
+  const places = walk.places ?? placesOn(walk)
   return rewritePaths(e, (node, always) => {
     if (node.kind === 'load') return loadOn(node, always, walk, grouping, places)
     if (node.kind === 'element') return elementOn(node, walk, grouping)

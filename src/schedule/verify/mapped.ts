@@ -9,7 +9,7 @@ import { freeNames, visit } from '../../ir/walk.js'
 import type { Staging } from '../access/staged_loads.js'
 import { type DividedProgram, passesOf as dividedPassesOf } from '../divided/divided_program.js'
 import type { Interval } from '../divided/update_range.js'
-import type { ElementwiseProgram, FixedSizes, InRows, MappedKernel, RowProgram, Split, Variant } from '../mapped.js'
+import type { ElementwiseProgram, FixedSizes, InRow, InRows, MappedKernel, RowProgram, Split, Variant } from '../mapped.js'
 import { isHostExpr } from '../normalise/host_expr.js'
 import { type Pass, passValues, type Step, statementsOf } from '../normalise/passes.js'
 import { hasMemory } from '../rows/resident_rows.js'
@@ -33,6 +33,7 @@ export function verifyMapped(mapped: MappedKernel, pass: string): void {
     checkSplit({ ...mapped.split, before: columns.launches.slice(0, -1) }, stored.instance, fail)
   for (const launch of columns?.launches ?? []) verifyMapped(launch, pass)
   if (mapped.split?.fixed !== undefined) checkFixed(mapped.split.fixed, mapped.split.whole, pass, fail)
+  if (mapped.split?.inRow !== undefined) checkInRow(mapped.split.inRow, mapped.split.whole, pass, fail)
   if (program.kind === 'columns' || program.kind === 'totals') {
     checkDivided(program, vec, fail)
     return
@@ -110,6 +111,18 @@ function checkInRows({ mapped, length, kept, groups }: InRows, whole: Instance, 
   }
   const longest = mapped.program.kind === 'rows' ? mapped.program.variants.map(({ limit }) => limit.length ?? 0) : []
   if (!Number.isInteger(kept) || kept > Math.max(0, ...longest)) fail(`no variant keeps groups of ${kept} elements`)
+}
+
+/** Checks that the launch over all elements takes the arguments of the op, and has their number as the length of its only row. */
+function checkInRow({ mapped, length, width, extents }: InRow, whole: Instance, pass: string, fail: Fail): void {
+  verifyMapped(mapped, pass)
+  const { kernel } = mapped.instance
+  const names = ({ tensors }: Kernel): string => tensors.map(({ name, access }) => `${access} ${name}`).join(', ')
+  if (names(kernel) !== names(whole.kernel)) fail(`${kernel.name} takes ${names(kernel)}`)
+  if (givenDims(kernel).join() !== givenDims(whole.kernel).join())
+    fail(`${kernel.name} takes dimensions ${givenDims(kernel).join(', ')}`)
+  if (mapped.program.kind !== 'elementwise' || mapped.axes.length > 0) fail(`${kernel.name} has more than one row`)
+  if (width < 2 || ![length, ...extents].every(isHostExpr)) fail('only the device knows how long a row is')
 }
 
 /** Checks that chunks are whole packs, and that every walk reduces or stores a value. What walks read is checked once they are loops. */
