@@ -1,4 +1,5 @@
 /** Price of a row kernel, by the launches that its schedule makes of it. */
+import type { Expr } from '../ir/expr.js'
 import { type Instance, rankedDims } from '../ir/instance.js'
 import type { Kernel } from '../ir/kernel.js'
 import { structuralHash } from '../ir/structural_hash.js'
@@ -50,16 +51,22 @@ export function launchesOf({ split, ...last }: MappedKernel, sizes: Sizes): read
   return elements <= kept || (groups !== undefined && rows >= groups) ? [mapped] : [...before, last]
 }
 
-/** True for rows that are no whole chunks, whose elements an index of one row can count. */
-const suitsRow = ({ length, width, extents }: InRow, sizes: Sizes): boolean =>
-  iterations(length, sizes) % width !== 0 && extents.reduce((all, extent) => all * iterations(extent, sizes), 1) < 2 ** 31
+/** True for rows that are no whole chunks, or for small planes, whose elements an index of one row can count. */
+function suitsRow({ length, width, tile, extents }: InRow, sizes: Sizes): boolean {
+  const columns = iterations(length, sizes)
+  const isSmall = tile !== undefined && columns <= tile.columns && columns * iterations(tile.rows, sizes) <= tile.places
+  return (tile === undefined ? columns % width !== 0 : isSmall) && elementsOf(extents, sizes) < 2 ** 31
+}
+
+const elementsOf = (extents: readonly Expr[], sizes: Sizes): number =>
+  extents.reduce((all, extent) => all * iterations(extent, sizes), 1)
 
 /** Fewest elements for launches over the columns of groups (`suit_columns`, native/device/stored_columns.cuh). */
 const fewestOfColumns = 2 ** 20
 
 function suitColumns({ length, most, width, extents }: ColumnLaunches, sizes: Sizes): boolean {
   const columns = iterations(length, sizes)
-  const elements = extents.reduce((all, extent) => all * iterations(extent, sizes), 1)
+  const elements = elementsOf(extents, sizes)
   return columns <= most && columns % width !== 0 && elements >= fewestOfColumns
 }
 

@@ -89,8 +89,17 @@ function rowsVariantLines(inRows: InRows | undefined): VariantLine[] {
 const rowVariantLines = (inRow: InRow | undefined): VariantLine[] =>
   (inRow === undefined ? [] : ownVariantLines(inRow.mapped)).map((line) => ({
     ...line,
-    when: `all elements as one row of ${inRow?.extents.map(printExpr).join(' * ')}, where ${inRow?.width} does not divide ${inRow === undefined ? '' : printExpr(inRow.length)}: ${line.when}`,
+    when: `${inRow === undefined ? '' : inRowText(inRow)}: ${line.when}`,
   }))
+
+function inRowText({ length, width, tile, extents }: InRow): string {
+  const columns = printExpr(length)
+  const sizes =
+    tile === undefined
+      ? `${width} does not divide ${columns}`
+      : `${columns} is at most ${tile.columns} and planes of ${printExpr(tile.rows)} x ${columns} have at most ${tile.places} places`
+  return `all elements as one row of ${extents.map(printExpr).join(' * ')}, where ${sizes}`
+}
 
 function ownVariantLines(mapped: MappedKernel): VariantLine[] {
   const { program, vec, key } = mapped

@@ -29,7 +29,7 @@ import { longRows } from './rows/long_rows.js'
 import { hasOddRows, oneRow } from './rows/one_row.js'
 import { splitLaunch } from './rows/split_launch.js'
 import { walkKernels } from './rows/walk_kernels.js'
-import { fewestWalkedChunks, fewGroups, longestRow, mostCombinedColumns, mostWalkedRows } from './rules.js'
+import { fewestWalkedChunks, fewGroups, longestRow, mostCombinedColumns, mostWalkedRows, smallPlane } from './rules.js'
 import { applySchedule } from './tuning/planned.js'
 import { applyTuning, type Tuning } from './tuning/tuning.js'
 import { verifyForms } from './verify/forms.js'
@@ -268,15 +268,18 @@ function inLevels(formed: Instance, rows: MappedKernel, passes: typeof scheduleP
 
 /** An elementwise kernel with a form in which all of its elements are one row. */
 function mapRow(formed: Instance, mapped: MappedKernel, passes: typeof schedulePasses, see: See): MappedKernel | undefined {
-  const made = passes.oneRow(formed)
-  if (made === undefined || mapped.program.kind !== 'elementwise') return undefined
+  if (mapped.program.kind !== 'elementwise') return undefined
+  const { staging } = mapped.program
+  const made = passes.oneRow(formed, staging !== undefined)
+  if (made === undefined) return undefined
   verifyKernel(made.instance.kernel, 'making one row')
   see('making one row', { kernel: made.instance.kernel })
   const row = mapRows(made.instance, made.instance, passes, see)
   if (row.program.kind !== 'elementwise' || row.vec === 1 || row.across !== undefined || row.axes.length > 0) return undefined
   const { length } = onlyPass(mapped.program).loop
   const key = keyOf({ ...made.instance, dims: formed.dims })
-  const inRow = { mapped: { ...row, key }, length, width: mapped.vec, extents: made.extents }
+  const tile = staging === undefined ? {} : { tile: { rows: extentOf(staging.axis, extentIn(mapped)), ...smallPlane } }
+  const inRow = { mapped: { ...row, key }, length, width: mapped.vec, ...tile, extents: made.extents }
   return { ...mapped, split: { whole: mapped.instance, before: [], inRow } }
 }
 

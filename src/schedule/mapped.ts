@@ -145,12 +145,14 @@ export interface Split {
   readonly inRow?: InRow
 }
 
-/** One launch over all elements as one row, for rows that are no whole chunks. */
+/** One launch over all elements as one row, for rows that are no whole chunks, or for planes that fill little of a tile. */
 export interface InRow {
   readonly mapped: MappedKernel
   /** Length of rows, and elements of their chunks. */
   readonly length: Expr
   readonly width: number
+  /** The plane of a tile, if others are loaded through tiles: it is small if it has few columns, the length of rows, and few places. */
+  readonly tile?: { readonly rows: Expr; readonly columns: number; readonly places: number }
   /** Extents whose product is the length of the one row. */
   readonly extents: readonly Expr[]
 }
@@ -221,8 +223,12 @@ export function onlyPass(program: ElementwiseProgram): Pass {
 }
 
 /** True if an axis, or the loop of an elementwise program, stands for several. */
-export const hasMergedAxes = ({ axes, program }: Pick<MappedKernel, 'axes' | 'program'>): boolean =>
-  axes.some(isMerged) || (program.kind === 'elementwise' && isProduct(onlyPass(program).loop.length))
+export function hasMergedAxes({ axes, program, instance }: Pick<MappedKernel, 'axes' | 'program' | 'instance'>): boolean {
+  if (program.kind !== 'elementwise') return axes.some(isMerged)
+  const { length } = onlyPass(program).loop
+  const isOneRow = length.kind === 'dim' && getOwn(instance.kernel.computed ?? {}, length.name) !== undefined
+  return axes.some(isMerged) || isProduct(length) || isOneRow
+}
 
 /** True for the extent of merged axes, which may exceed the range of an index. */
 export const isProduct = (length: Expr): boolean => length.kind === 'call' && length.fn === 'mul'

@@ -62,6 +62,12 @@ const subjects: Readonly<Record<string, Kernel>> = {
     '({ p, c, s }) => (i, j) => ({ z: p(i, j) + c(j), q: p(i, j) * s(i) })',
   ),
   'an outer sum': op({ p: 'a', c: 'k' }, { z: 'a k' }, '({ p, c }) => (i, j) => ({ z: p(i) + c(j) })'),
+  'planes that are permuted': op(
+    { p: 'a g w h', s: 'g' },
+    { z: 'a w h g' },
+    '({ p, s }) => (i, c, r, j) => ({ z: p(i, j, c, r) + s(j) })',
+  ),
+  'planes that are transposed': op({ p: 'a g k' }, { z: 'a k g' }, '({ p }) => (i, c, j) => ({ z: 2 * p(i, j, c) })'),
   'a place': op({ p: 'a k' }, { z: 'a k' }, '({ p }) => (i, j) => ({ z: j <= i ? p(i, j) : 0 })'),
 }
 
@@ -120,7 +126,7 @@ describe('one row', () => {
 
   it.each([
     ['accesses that are all runs', op({ p: 'a k' }, { z: 'a k' }, '({ p }) => (i, j) => ({ z: 2 * p(i, j) })')],
-    ['a result along another axis', op({ p: 'a k', c: 'k' }, { z: 'k a' }, '({ p, c }) => (j, i) => ({ z: p(i, j) + c(j) })')],
+    ['a permutation of runs', op({ p: 'g a k' }, { z: 'a g k' }, '({ p }) => (i, j, c) => ({ z: 2 * p(j, i, c) })')],
     ['a square that is read transposed', op({ p: 'k k' }, { z: 'k k' }, '({ p }) => (i, j) => ({ z: p(i, j) + p(j, i) })')],
     [
       'rows that are gathered',
@@ -154,5 +160,16 @@ describe('one row', () => {
     expect(parts(3001).map(({ name }) => name)).toEqual(['subject_row'])
     expect(parts(3008).map(({ name }) => name)).toEqual(['subject'])
     expect(parts(3001)[0]?.seconds).toBeLessThan(1.3 * (parts(3008)[0]?.seconds ?? 0))
+  })
+
+  it('has small planes of kernels that load tiles', () => {
+    const mapped = map(subjects['planes that are transposed'] ?? expect.fail())
+    const when = 'all elements as one row of a * k * g, where g is at most 4 and planes of k x g have at most 1024 places: always'
+    expect(variantLines(mapped)[0]?.when).toBe(when)
+    const names = (k: number, g: number) =>
+      partCosts(mapped, { dims: { a: 4096, k, g }, attrs: {} }, costDevice('h200')).map(({ name }) => name)
+    expect(names(256, 4)).toEqual(['subject_row'])
+    expect(names(257, 4)).toEqual(['subject'])
+    expect(names(50, 5)).toEqual(['subject'])
   })
 })

@@ -112,14 +112,20 @@ function fixedLines({ dims }: FixedSizes, scope: Scope): readonly string[] {
 }
 
 /** Source that takes the launch over all elements as one row, where it can count them. */
-function rowLines({ length, width, extents }: InRow, scope: Scope): readonly string[] {
-  const odd = `${wideText(length, scope)} % ${width} != 0`
+function rowLines({ length, width, tile, extents }: InRow, scope: Scope): readonly string[] {
+  const columns = wideText(length, scope)
+  const suits =
+    tile === undefined
+      ? `${columns} % ${width} != 0`
+      : `${columns} <= ${tile.columns} && ${columns} * ${wideText(tile.rows, scope)} <= ${tile.places}`
   const factor = (extent: Expr): string =>
     isProduct(extent) ? `(${wideText(extent, scope, toCount)})` : operandText(extent, scope)
   const elements = productText(extents.map(factor))
   return [
-    '// The chunks of one row of all elements are aligned where those of many rows are not.',
-    `if (${odd} && (${elements}).value <= INT32_MAX) return ${rowName}::run(launch, error);`,
+    tile === undefined
+      ? '// The chunks of one row of all elements are aligned where those of many rows are not.'
+      : '// Planes this small would leave most of a tile empty.',
+    `if (${suits} && (${elements}).value <= INT32_MAX) return ${rowName}::run(launch, error);`,
   ]
 }
 

@@ -37,6 +37,8 @@ export interface Grouping {
   /** Tensors that are read as they are. */
   readonly plain: Set<string>
   readonly taken: Set<string>
+  /** True if loads that move along all loops may be no runs. */
+  readonly mayGather?: boolean
 }
 
 /** Loops of one statement, and the index that replaces theirs. */
@@ -108,7 +110,7 @@ function loadOn(load: ExprOf<'load'>, always: boolean, walk: Walk, grouping: Gro
     return inPlaceOf(load, { ...load, indices: [...made.axes.map(({ index }) => indexVar(index)), indexVar(walk.at)] })
   }
   const free = freeNames(offset)
-  if (walk.loops.every(({ index }) => free.has(index))) refuse()
+  if (grouping.mayGather !== true && walk.loops.every(({ index }) => free.has(index))) refuse()
   plain.add(load.tensor)
   return inPlaceOf(load, { ...load, indices: load.indices.map((at) => onWalkIndex(at, walk, grouping, places)) })
 }

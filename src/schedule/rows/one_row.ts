@@ -1,7 +1,8 @@
 /**
  * Elementwise kernels as one row. Where rows are no whole chunks, neither are their chunks aligned. If all results are runs of elements over all
  * axes, one row of all elements has whole, aligned chunks: its tensors have one axis, and an index of another access, as of a bias, becomes a quotient
- * or a remainder. A launcher takes this form for such rows. Kernels whose accesses are all runs need none (src/schedule/access/one_run.ts).
+ * or a remainder. A launcher takes this form for such rows, and for small planes of kernels that load tiles (rules.ts). Kernels whose accesses are all
+ * runs need none (src/schedule/access/one_run.ts).
  *
  *     for m, c < n: y[m, c] = x[m, c] + b[c]         becomes         for t < m * n: y[t] = x[t] + b[t % n]
  */
@@ -12,6 +13,7 @@ import type { Kernel, Stmt } from '../../ir/kernel.js'
 import { extentOf } from '../../ir/row_axis.js'
 import { isUpdating } from '../../ir/update.js'
 import { freeNames, mapStmt, stmtExprs, visit } from '../../ir/walk.js'
+import { numberOf } from '../access/access.js'
 import { isFull, multiplesOf } from '../access/multiples.js'
 import { oneRun } from '../access/one_run.js'
 import { type InRow, type MappedKernel, onlyPass } from '../mapped.js'
@@ -19,6 +21,7 @@ import { elementsOf, mergeAxes } from '../normalise/merge_axes.js'
 import { freshName, type Loop } from '../normalise/normal.js'
 import { contains, substituteDims } from '../normalise/rewrite.js'
 import { takenNames } from '../normalise/taken_names.js'
+import { smallPlane } from '../rules.js'
 import { mergedAxis } from './group_rows.js'
 import { groupTensor, runThrough } from './group_run.js'
 import { type Grouping, haveLengths, NoGroups, offsetIn, onWalk, refuse, tensorIn, type Walk } from './group_walk.js'
@@ -28,24 +31,33 @@ export interface OneRow extends Pick<InRow, 'extents'> {
   readonly instance: Instance
 }
 
-/** True if a mapped kernel has chunks of rows that a launcher may find not whole, and no form for them. */
+/** True if a mapped kernel has chunks of rows that a launcher may find not whole, and no form for them; or planes that may be small. */
 export function hasOddRows(mapped: MappedKernel): boolean {
   const { program, instance, axes, across, generic, vec, split, grouped } = mapped
   if (program.kind !== 'elementwise' || generic === true || across !== undefined || split !== undefined || grouped !== undefined)
     return false
   const { pieces, interval, staging, tuned = [] } = program
-  const isPlain = pieces === undefined && interval === undefined && staging === undefined && tuned.length === 0
-  const isOdd = !isFull(onlyPass(program).loop.length, [vec], multiplesOf(instance.kernel))
-  return isPlain && isOdd && vec > 1 && axes.length > 0 && oneRun(mapped) === undefined
+  if (pieces !== undefined || interval !== undefined || tuned.length > 0 || vec === 1 || axes.length === 0) return false
+  const { length } = onlyPass(program).loop
+  const columns = numberOf(substituteDims(length, numbersOf(instance.dims)))
+  // One plane alone has few tiles.
+  if (staging !== undefined) return axes.length > 1 && (columns === undefined || columns <= smallPlane.columns)
+  return !isFull(length, [vec], multiplesOf(instance.kernel)) && oneRun(mapped) === undefined
 }
 
-/** The kernel as one row; undefined if its results are no runs over all axes, or if elements that are no part of a run are read once each. */
-export function oneRow({ kernel, types, dims: fixed }: Instance): OneRow | undefined {
+const numbersOf = (dims: Instance['dims']): ReadonlyMap<string, Expr> =>
+  new Map(Object.entries(dims).map(([name, extent]) => [name, i32(extent)]))
+
+/**
+ * The kernel as one row; undefined if its results are no runs over all axes, or if elements that are no part of a run are read once each.
+ * @param mayGather true if that is no loss
+ */
+export function oneRow({ kernel, types, dims: fixed }: Instance, mayGather = false): OneRow | undefined {
   const merged = isUpdating(kernel) ? undefined : elementsOf(mergeAxes({ kernel, dims: fixed }) ?? kernel)
   if (merged === undefined || merged.rows.length < 2 || merged.storedPlaces !== undefined) return undefined
   if (merged.rows.some(({ also = [] }) => also.length > 0) || merged.body.some(hasFold)) return undefined
   try {
-    return rowOf(merged, types, fixed)
+    return rowOf(merged, types, fixed, mayGather)
   } catch (error) {
     if (error instanceof NoGroups) return undefined
     throw error
@@ -54,8 +66,8 @@ export function oneRow({ kernel, types, dims: fixed }: Instance): OneRow | undef
 
 const hasFold = (s: Stmt): boolean => stmtExprs(s).some((e) => contains(e, ({ kind }) => kind === 'fold'))
 
-function rowOf(given: Kernel, types: Instance['types'], fixed: Instance['dims']): OneRow {
-  const numbers = new Map(Object.entries(fixed).map(([name, extent]) => [name, i32(extent)]))
+function rowOf(given: Kernel, types: Instance['types'], fixed: Instance['dims'], mayGather: boolean): OneRow {
+  const numbers = numbersOf(fixed)
   const kernel = { ...given, body: given.body.map((s) => mapStmt(s, (e) => substituteDims(e, numbers))) }
   const all = kernel.rows.map((axis): Loop => ({ index: axis.index, length: substituteDims(extentOf(axis), numbers) })).reverse()
   const loops = storedLoops(kernel, all, fixed)
@@ -66,14 +78,14 @@ function rowOf(given: Kernel, types: Instance['types'], fixed: Instance['dims'])
     taken,
   )
   const grouping: Grouping = {
-    ...{ kernel, fixed, groups: [], merged, taken },
+    ...{ kernel, fixed, groups: [], merged, taken, mayGather },
     lengths: loops.map(({ length }) => length),
     order: loops.map(({ index }) => index),
     elements: new Map(),
     grouped: new Map(),
     plain: new Set(),
   }
-  if (gathers(kernel, loops, fixed)) refuse()
+  if (!mayGather && gathers(kernel, loops, fixed)) refuse()
   const walk: Walk = { loops, at, row: undefined, places: placesOf(loops, at) }
   const body = kernel.body.map((s) => elementOf(s, walk, grouping))
   if ([...grouping.grouped.keys()].some((name) => grouping.plain.has(name))) refuse()

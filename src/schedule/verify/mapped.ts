@@ -114,7 +114,7 @@ function checkInRows({ mapped, length, kept, groups }: InRows, whole: Instance, 
 }
 
 /** Checks that the launch over all elements takes the arguments of the op, and has their number as the length of its only row. */
-function checkInRow({ mapped, length, width, extents }: InRow, whole: Instance, pass: string, fail: Fail): void {
+function checkInRow({ mapped, length, width, tile, extents }: InRow, whole: Instance, pass: string, fail: Fail): void {
   verifyMapped(mapped, pass)
   const { kernel } = mapped.instance
   const names = ({ tensors }: Kernel): string => tensors.map(({ name, access }) => `${access} ${name}`).join(', ')
@@ -122,7 +122,8 @@ function checkInRow({ mapped, length, width, extents }: InRow, whole: Instance, 
   if (givenDims(kernel).join() !== givenDims(whole.kernel).join())
     fail(`${kernel.name} takes dimensions ${givenDims(kernel).join(', ')}`)
   if (mapped.program.kind !== 'elementwise' || mapped.axes.length > 0) fail(`${kernel.name} has more than one row`)
-  if (width < 2 || ![length, ...extents].every(isHostExpr)) fail('only the device knows how long a row is')
+  if (width < 2 || ![length, ...extents, ...(tile === undefined ? [] : [tile.rows])].every(isHostExpr))
+    fail('only the device knows how long a row is')
 }
 
 /** Checks that chunks are whole packs, and that every walk reduces or stores a value. What walks read is checked once they are loops. */
