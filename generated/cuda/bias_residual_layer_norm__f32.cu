@@ -195,7 +195,7 @@ extern "C" int32_t heddle_launch_bias_residual_layer_norm__f32(const heddle_laun
   // Few registers a lane, so many rows run at once, and no barrier.
   if (length <= 256) return run(heddle::WarpTeam<32, 4>{}, "bias_residual_layer_norm__f32_warp", whole ? bias_residual_layer_norm_kept<heddle::WarpTeam<32, 4>, 2, true> : bias_residual_layer_norm_kept<heddle::WarpTeam<32, 4>, 2, false>);
   // Too few rows to fill the device with warps: one chunk a lane keeps the row short in time.
-  if (length <= 1024 && rows <= 528) return run(heddle::BlockTeam<256>{}, "bias_residual_layer_norm__f32_block", whole ? bias_residual_layer_norm_kept<heddle::BlockTeam<256>, 1, true> : bias_residual_layer_norm_kept<heddle::BlockTeam<256>, 1, false>);
+  if (length <= 1024 && (rows <= 528 || (length > 768 && length % 4 != 0))) return run(heddle::BlockTeam<256>{}, "bias_residual_layer_norm__f32_block", whole ? bias_residual_layer_norm_kept<heddle::BlockTeam<256>, 1, true> : bias_residual_layer_norm_kept<heddle::BlockTeam<256>, 1, false>);
   // The row fits the registers of one warp, and no barrier.
   if (length <= 1024) return run(heddle::WarpTeam<32, 4>{}, "bias_residual_layer_norm__f32_warp_wide", whole ? bias_residual_layer_norm_kept<heddle::WarpTeam<32, 4>, 8, true> : bias_residual_layer_norm_kept<heddle::WarpTeam<32, 4>, 8, false>);
   // One chunk a lane: its loads are in flight together, and vectors such as gamma are prefetched.

@@ -212,7 +212,7 @@ extern "C" int32_t heddle_launch_dequantize_rows_residual_rms_norm_quantize_rows
   // Few registers a lane, so many rows run at once, and no barrier.
   if (length <= 256) return run(heddle::WarpTeam<32, 4>{}, "dequantize_rows_residual_rms_norm_quantize_rows__f32_warp", whole ? dequantize_rows_residual_rms_norm_quantize_rows_kept<heddle::WarpTeam<32, 4>, 1, true> : dequantize_rows_residual_rms_norm_quantize_rows_kept<heddle::WarpTeam<32, 4>, 1, false>);
   // Too few rows to fill the device with warps: one chunk a lane keeps the row short in time.
-  if (length <= 1024 && rows <= 528) return run(heddle::BlockTeam<128>{}, "dequantize_rows_residual_rms_norm_quantize_rows__f32_block", whole ? dequantize_rows_residual_rms_norm_quantize_rows_kept<heddle::BlockTeam<128>, 1, true> : dequantize_rows_residual_rms_norm_quantize_rows_kept<heddle::BlockTeam<128>, 1, false>);
+  if (length <= 1024 && (rows <= 528 || (length > 768 && length % 8 != 0))) return run(heddle::BlockTeam<128>{}, "dequantize_rows_residual_rms_norm_quantize_rows__f32_block", whole ? dequantize_rows_residual_rms_norm_quantize_rows_kept<heddle::BlockTeam<128>, 1, true> : dequantize_rows_residual_rms_norm_quantize_rows_kept<heddle::BlockTeam<128>, 1, false>);
   // The row fits the registers of one warp, and no barrier.
   if (length <= 1024) return run(heddle::WarpTeam<32, 4>{}, "dequantize_rows_residual_rms_norm_quantize_rows__f32_warp_wide", whole ? dequantize_rows_residual_rms_norm_quantize_rows_kept<heddle::WarpTeam<32, 4>, 4, true> : dequantize_rows_residual_rms_norm_quantize_rows_kept<heddle::WarpTeam<32, 4>, 4, false>);
   // One chunk a lane: its loads are in flight together, and vectors such as gamma are prefetched.

@@ -240,7 +240,7 @@ extern "C" int32_t heddle_launch_int8_bias_residual_and_layer_norm__bf16(const h
   // Few registers a lane, so many rows run at once, and no barrier.
   if (length <= 256) return run(heddle::WarpTeam<32, 4>{}, "int8_bias_residual_and_layer_norm__bf16_warp", int8_bias_residual_and_layer_norm_kept<heddle::WarpTeam<32, 4>, 1>);
   // Too few rows to fill the device with warps: one chunk a lane keeps the row short in time.
-  if (length <= 1024 && rows <= 528) return run(heddle::BlockTeam<128>{}, "int8_bias_residual_and_layer_norm__bf16_block", int8_bias_residual_and_layer_norm_kept<heddle::BlockTeam<128>, 1>);
+  if (length <= 1024 && (rows <= 528 || (length > 768 && length % 8 != 0))) return run(heddle::BlockTeam<128>{}, "int8_bias_residual_and_layer_norm__bf16_block", int8_bias_residual_and_layer_norm_kept<heddle::BlockTeam<128>, 1>);
   // The row fits the registers of one warp, and no barrier.
   if (length <= 1024) return run(heddle::WarpTeam<32, 4>{}, "int8_bias_residual_and_layer_norm__bf16_warp_wide", int8_bias_residual_and_layer_norm_kept<heddle::WarpTeam<32, 4>, 4>);
   // One chunk a lane: its loads are in flight together, and vectors such as gamma are prefetched.

@@ -218,7 +218,7 @@ extern "C" int32_t heddle_launch_int8_row_bias_residual_layer_norm__f32(const he
   // Few registers a lane, so many rows run at once, and no barrier.
   if (length <= 256) return run(heddle::WarpTeam<32, 4>{}, "int8_row_bias_residual_layer_norm__f32_warp", whole ? int8_row_bias_residual_layer_norm_kept<heddle::WarpTeam<32, 4>, 1, true> : int8_row_bias_residual_layer_norm_kept<heddle::WarpTeam<32, 4>, 1, false>);
   // Too few rows to fill the device with warps: one chunk a lane keeps the row short in time.
-  if (length <= 1024 && rows <= 528) return run(heddle::BlockTeam<128>{}, "int8_row_bias_residual_layer_norm__f32_block", whole ? int8_row_bias_residual_layer_norm_kept<heddle::BlockTeam<128>, 1, true> : int8_row_bias_residual_layer_norm_kept<heddle::BlockTeam<128>, 1, false>);
+  if (length <= 1024 && (rows <= 528 || (length > 768 && length % 8 != 0))) return run(heddle::BlockTeam<128>{}, "int8_row_bias_residual_layer_norm__f32_block", whole ? int8_row_bias_residual_layer_norm_kept<heddle::BlockTeam<128>, 1, true> : int8_row_bias_residual_layer_norm_kept<heddle::BlockTeam<128>, 1, false>);
   // The row fits the registers of one warp, and no barrier.
   if (length <= 1024) return run(heddle::WarpTeam<32, 4>{}, "int8_row_bias_residual_layer_norm__f32_warp_wide", whole ? int8_row_bias_residual_layer_norm_kept<heddle::WarpTeam<32, 4>, 4, true> : int8_row_bias_residual_layer_norm_kept<heddle::WarpTeam<32, 4>, 4, false>);
   // One chunk a lane: its loads are in flight together, and vectors such as gamma are prefetched.

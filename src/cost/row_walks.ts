@@ -1,6 +1,6 @@
 /** Walks of a row program, by the variant that the launcher takes for the number of rows and their length. */
 import { teamOf } from '../ir/constructs/team_call.js'
-import type { MappedKernel, RowProgram, Team, Variant } from '../schedule/mapped.js'
+import { accepts, type MappedKernel, type RowProgram, type Team, type Variant } from '../schedule/mapped.js'
 import { rowForm } from './chunk_forms.js'
 import { teamInstructions } from './combining.js'
 import { countedLoop, iterations } from './extents.js'
@@ -51,11 +51,7 @@ export function rowWalks(mapped: MappedKernel, program: RowProgram, outer: reado
 
 /** The first variant without measured conditions that accepts the rows. */
 function variantFor({ variants }: RowProgram, rows: number, length: number): Variant {
-  const accepts = ({ limit }: Variant): boolean =>
-    limit.tuned === undefined &&
-    length <= (limit.length ?? Number.POSITIVE_INFINITY) &&
-    rows <= (limit.rows ?? Number.POSITIVE_INFINITY)
-  const found = variants.find(accepts) ?? variants.at(-1)
+  const found = variants.find(({ limit }) => accepts(limit, rows, length)) ?? variants.at(-1)
   if (found === undefined) throw new Error('internal: a row program without variants')
   return found
 }

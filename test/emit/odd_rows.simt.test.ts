@@ -8,7 +8,7 @@ import { check, type Host, launch, openKernels } from './host.js'
 const op = (name: string, tensors: string, body: string, dims = "'m', 'n'") => `
 export const ${name} = op('${name}', { dims: [${dims}], types, ${tensors}, body: ${body} })`
 const pair = "inputs: { x: tensor('T', 'm n') }, outputs: { y: tensor('T', 'm n') }"
-const text = `import { abs, exp, max, op, rsqrt, square, sum, tensor } from 'heddle'
+const text = `import { abs, exp, max, op, row, rsqrt, square, sum, tensor } from 'heddle'
 const types = { T: ['f16', 'f32'] } as const
 ${op(
   'norm',
@@ -41,13 +41,22 @@ ${op(
 export const of_length = op('of_length', {
   dims: ['m', 'n'], inputs: { x: tensor('i32', 'm n') }, outputs: { y: tensor('i32', 'm n') }, body: ({ x }, { n }) => (i, c) => ({ y: x(i, c) % n }) })
 ${op(
+  'joined',
+  "inputs: { x: tensor('T', 'm n'), z: tensor('T', 'm n'), b: tensor('T', 'n'), gamma: tensor('T', 'n') }, outputs: { y: tensor('T', 'm n') }",
+  `({ x, z, b, gamma }, { n }) => (i) => {
+    const v = row(n, (c) => x(i, c) + z(i, c) + b(c))
+    const scale = rsqrt(sum(n, (c) => square(v(c))) / n + 1)
+    return { y: (c) => v(c) * scale * gamma(c) }
+  }`,
+)}
+${op(
   'half',
   "inputs: { x: tensor('T', 'k m n') }, outputs: { y: tensor('T', 'm n') }",
   '({ x }) => (i, c) => ({ y: x(1, i, c) })',
   "'k', 'm', 'n'",
 )}
 `
-const names = ['norm', 'bytes', 'twice', 'planes', 'biased', 'half'] as const
+const names = ['norm', 'bytes', 'twice', 'planes', 'biased', 'half', 'joined'] as const
 
 let kernels: readonly Kernel[]
 let sources: ReadonlyMap<string, string>
@@ -89,10 +98,10 @@ it.each([...names.flatMap((name) => ['f16', 'f32'].map((type) => `${name}__${typ
   expect(complaints.filter((complaint) => complaint !== '')).toEqual([])
 })
 
-it('a row has the same bits alone and in a batch that other teams compute', async () => {
+it.each(['norm', 'joined'])('a row of %s has the same bits alone and in a batch that other teams compute', async (name) => {
   const bitsOf = async (m: number): Promise<readonly number[]> => {
     const draw = () => (i: number, dims: Readonly<Record<string, number>>) => (((i % (dims.n ?? 1)) * 37 + 11) % 101) * 0.173
-    const { outputs } = await launch(host, named('norm'), host.entry('norm__f32'), { m, n: 1001 }, draw)
+    const { outputs } = await launch(host, named(name), host.entry(`${name}__f32`), { m, n: 1001 }, draw)
     return Array.from(outputs[0]?.stored ?? []).slice(-1001)
   }
   expect(await bitsOf(530)).toEqual(await bitsOf(1))
@@ -104,6 +113,11 @@ describe('the launcher', () => {
     expect(source('norm')).toContain(
       'whole ? norm_kept<heddle::WarpTeam<32, 4>, 4, true> : norm_kept<heddle::WarpTeam<32, 4>, 4, false>',
     )
+  })
+  it('takes a block for long rows of kernels that read many tensors', () => {
+    const many = '(rows <= 528 || (length > 768 && length % 8 != 0))) return run(heddle::BlockTeam<128>{}'
+    expect(source('joined')).toContain(many)
+    expect(source('norm')).not.toContain('length > 768')
   })
   it('walks over one long row where each element depends on its place alone', () => {
     for (const name of ['twice', 'planes']) expect(source(name)).toContain('is_run')

@@ -21,12 +21,15 @@ export function conditionText(limit: Limit): string {
     ...(tuned === undefined ? [] : [`length == ${tuned.length}`]),
     ...(tuned === undefined || tuned.fromRows === 1 ? [] : [`rows >= ${tuned.fromRows}`]),
     ...(limit.length === undefined ? [] : [`length <= ${limit.length}`]),
-    ...(limit.rows === undefined ? [] : [`rows <= ${limit.rows}`]),
+    ...(limit.rows === undefined ? [] : [rowsText(limit.rows, limit.odd)]),
     // Last, since it queries the device.
     ...(tuned === undefined ? [] : [runsOn(tuned.architecture)]),
   ]
   return tests.length === 0 ? '' : `if (${tests.join(' && ')}) `
 }
+
+const rowsText = (rows: number, odd: Limit['odd']): string =>
+  odd === undefined ? `rows <= ${rows}` : `(rows <= ${rows} || (length > ${odd.above} && length % ${odd.width} != 0))`
 
 /** True if the device has a measured architecture, by the test in tuned.cuh. */
 export const runsOn = (architecture: string): string => `heddle::runs_on(${architecture.replace('sm_', '').replace('simt', '0')})`

@@ -3,7 +3,7 @@
  * tune`; the rules do not depend on it.
  */
 
-import { type MappedKernel, type RowProgram, stepsOf, type Team } from '../mapped.js'
+import { accepts, type MappedKernel, type RowProgram, stepsOf, type Team } from '../mapped.js'
 import { fewRows } from '../rules.js'
 import { choiceName, choiceOf, orderOf, problemOf, type RowChoice, type ScheduleChoice } from './choice.js'
 
@@ -72,12 +72,7 @@ export function ruleChoices(mapped: MappedKernel, length: number): ScheduleChoic
 }
 
 const ruleVariant = ({ variants }: RowProgram, length: number, rows: number) =>
-  variants.find(
-    ({ limit }) =>
-      limit.tuned === undefined &&
-      (limit.length ?? Number.POSITIVE_INFINITY) >= length &&
-      (limit.rows ?? Number.POSITIVE_INFINITY) >= rows,
-  )
+  variants.find(({ limit }) => accepts(limit, rows, length))
 
 /** True if a choice combines rows of `length` elements in the order of the rules, so that it may depend on the number of rows. */
 export function keepsOrder(choice: ScheduleChoice, mapped: MappedKernel, length: number): boolean {
