@@ -348,7 +348,9 @@ function copy({ row, load, access, guard, shape, prefetched, length }: Copy, lan
   const extent = number(length, lane)
   const own = Array.from({ length: chunks }, (_, chunk) => firstAt(chunk * lanes + lane.id, vec, run.step))
   for (const first of shape === 'chunk' ? [lane.first] : own.filter((place) => place < extent)) {
-    forChunk({ first, valid: Math.ceil((extent - first) / run.step) }, access.whole, run, (at) => {
+    // A chunk of a run of rows goes on in the next row.
+    const valid = lane.run === undefined ? Math.ceil((extent - first) / run.step) : lane.valid
+    forChunk({ first, valid }, access.whole, run, (at) => {
       enterElement(access.index, at, lane)
       values[at] = value(load, lane)
     })

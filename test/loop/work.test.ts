@@ -50,6 +50,11 @@ export const channelsLast = op('channels_last', {
   inputs: { x: tensor('T', 'b c m') }, outputs: { y: tensor('T', 'b m c') },
   body: ({ x }) => (b, m, c) => ({ y: x(b, c, m) * 2 }),
 })
+export const channelsJoined = op('channels_joined', {
+  dims: ['b', 'c', 'm'], types: { T: ['f16'] },
+  inputs: { x: tensor('T', 'b c m'), z: tensor('T', 'b m c') }, outputs: { y: tensor('T', 'b m c') },
+  body: ({ x, z }) => (b, m, c) => ({ y: x(b, c, m) + z(b, m, c) }),
+})
 `)
 const named = (name: string): Kernel => {
   const found = kernels.find((kernel) => kernel.name === name)
@@ -85,6 +90,7 @@ const subjects: Readonly<Record<string, { readonly sizes: readonly Sizes[]; read
     ],
     team: { lanes: 3, vec: 2, tile: inRuns },
   },
+  channels_joined: { sizes: [{ b: 2, c: 3, m: 11 }], team: { lanes: 3, vec: 2, tile: inRuns } },
 }
 
 const run = (name: string, passes: Partial<Passes> = {}, which = 0) => {
