@@ -5,7 +5,7 @@ import type { Kernel } from '../ir/kernel.js'
 import { structuralHash } from '../ir/structural_hash.js'
 import { rankedCounts } from '../ir/top_k.js'
 import { mapKernel } from '../schedule/map.js'
-import type { ColumnLaunches, InRow, MappedKernel } from '../schedule/mapped.js'
+import { type ColumnLaunches, type InRow, type MappedKernel, suitsSizes } from '../schedule/mapped.js'
 import type { CostDevice } from './device.js'
 import { countedAxis, iterations } from './extents.js'
 import { groupedCosts } from './grouped.js'
@@ -40,8 +40,8 @@ export function launchesOf({ split, ...last }: MappedKernel, sizes: Sizes): read
   if (split === undefined) return [last]
   const { inRows, inRow, before, fixed } = split
   if (inRow !== undefined && suitsRow(inRow, sizes)) return [inRow.mapped]
-  if (fixed !== undefined && Object.entries(fixed.dims).every(([dim, extent]) => sizes.dims[dim] === extent))
-    return [fixed.mapped]
+  const suited = fixed?.find((each) => suitsSizes(each, sizes.dims))
+  if (suited !== undefined) return [suited.mapped]
   if (split.columns !== undefined && suitColumns(split.columns, sizes)) return split.columns.launches
   if (inRows === undefined) return [...before, last]
   const { mapped, length, kept, groups } = inRows

@@ -1,5 +1,6 @@
 /** Walks of the steps that elementwise and row programs share: scalars of a row, and passes over its elements. */
 import type { Expr } from '../ir/expr.js'
+import { spansOf } from '../loop/spans.js'
 import { passStatementOf, rowStatementOf } from '../schedule/constructs/index.js'
 import { type Pass, type Step, statementsOf } from '../schedule/normalise/passes.js'
 import { type ChunkForm, checkInstructions } from './chunk_forms.js'
@@ -42,8 +43,13 @@ export interface Around {
 /** A pass over the elements of rows. */
 export function passWalk({ rows, statements }: Pass, around: Around): Walk {
   const { outer, loop, order, vec, serial, perChunk, form = 'packs' } = around
-  const reads = rows.flatMap((row): WalkAccess[] =>
-    row.kind === 'loaded' ? [{ tensor: row.load.tensor, indices: row.load.indices, vec, form }] : [],
+  const loaded = rows.filter((row) => row.kind === 'loaded')
+  // A span is a load of the chunk, and one on each side on which it has elements.
+  const spans = spansOf(loaded).flatMap(({ row, span: { before, after } }) =>
+    [true, before > 0, after > 0].flatMap((isMade) => (isMade ? [row] : [])),
+  )
+  const reads = [...loaded.filter(({ shift }) => shift === undefined), ...spans].map(
+    ({ load: { tensor, indices } }): WalkAccess => ({ tensor, indices, vec, form }),
   )
   const computed = rows.flatMap((row): readonly Expr[] =>
     row.kind === 'computed' ? [row.value] : row.kind === 'scanned' ? row.values : [],

@@ -10,6 +10,7 @@ import { combineAccumulator } from './evaluate_combine.js'
 import { exchangeParts, runDivided } from './evaluate_divided.js'
 import { enterElement, type Lane, newRegisters, type Row, type Team } from './evaluate_lane.js'
 import { callTeam, collectSearch, finishSearch } from './evaluate_search.js'
+import { copySpan } from './evaluate_span.js'
 import { chunksOfTile, enterChunk, fillTile, newTile, type TileMemory } from './evaluate_tiles.js'
 import { eachShare, liesInPiece, narrow } from './evaluate_work.js'
 import { type Copy, type Groups, type LaneLoop, type Loop, type TileLoop, type VectorLoop, wholeFlag } from './ir.js'
@@ -335,8 +336,15 @@ function forChunk({ first, valid }: Pick<Lane, 'first' | 'valid'>, whole: boolea
   for (let i = 0; i < Math.min(valid, vec); i++) f(first + i * run.step)
 }
 
+/** Loads a chunk, with the elements beside it in a span, or all chunks of a lane. */
+function copy(node: Copy, lane: Lane, run: Run): void {
+  const { vec } = run.team
+  if (node.span === undefined) copyChunks(node, lane, run)
+  else copySpan(node, node.span, lane, { vec, isWhole: node.access.whole && run.whole })
+}
+
 /** Loads one chunk, or all chunks of a lane. */
-function copy({ row, load, access, guard, shape, prefetched, length }: Copy, lane: Lane, run: Run): void {
+function copyChunks({ row, load, access, guard, shape, prefetched, length }: Copy, lane: Lane, run: Run): void {
   const { lanes, chunks, vec } = run.team
   if (prefetched !== undefined && chunks === 1) {
     lane.rows.set(row, registers(prefetched, lane))

@@ -5,7 +5,7 @@
 import { emptyEnv, evaluateExpr, type HostTensor } from '../ir/evaluate.js'
 import type { Numbers } from '../ir/evaluate_expr.js'
 import type { Kernel } from '../ir/kernel.js'
-import { type MappedKernel, onlyPass } from '../schedule/mapped.js'
+import { type MappedKernel, onlyPass, suitsSizes } from '../schedule/mapped.js'
 import { isHostExpr } from '../schedule/normalise/host_expr.js'
 import { type Case, evaluateByLoops } from './evaluate_kernel.js'
 import type { Team } from './evaluate_lane.js'
@@ -42,9 +42,9 @@ export function evaluateMapped(mapped: MappedKernel, given: Case, passes: typeof
   const columns = split?.columns === undefined ? [] : ofColumns(split.columns.launches, given, passes)
   const inRows = split?.inRows === undefined ? [] : lastOf(split.inRows.mapped, given, passes)
   const inRow = split?.inRow === undefined ? [] : lastOf(split.inRow.mapped, given, passes)
-  const isFixed =
-    split?.fixed !== undefined && Object.entries(split.fixed.dims).every(([dim, extent]) => given.dims[dim] === extent)
-  const fixed = isFixed && split?.fixed !== undefined ? lastOf(split.fixed.mapped, given, passes) : []
+  // Spans of rows that are no whole chunks are right too, though the launcher does not take them.
+  const suited = (split?.fixed ?? []).filter(({ mapped: each, dims }) => suitsSizes({ mapped: each, dims }, given.dims))
+  const fixed = suited.flatMap((each) => lastOf(each.mapped, given, passes))
   const last = lastOf(mapped, { ...given, tensors }, passes).map((made) => ({ ...made, outputs: { ...early, ...made.outputs } }))
   return [...last, ...inRows, ...inRow, ...fixed, ...columns]
 }

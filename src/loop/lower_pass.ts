@@ -8,6 +8,7 @@ import { ofChunks } from './chunk_values.js'
 import { type LoweredStmt, lowerStmt, publishedBy } from './constructs.js'
 import { mayFault } from './faults.js'
 import type { Accumulator, Compute, Copy, LaneLoop, Loop } from './ir.js'
+import { type Loaded, spansOf } from './spans.js'
 import { isScanned, meets, type ScannedRow, type Stages, stagesOf } from './stages.js'
 import { type State, withStart } from './state.js'
 
@@ -116,7 +117,7 @@ const bufferOf = (row: PassRow & { readonly kind: 'computed' | 'scanned' }, shap
   from: row.kind === 'scanned' ? row.values : [row.value],
 })
 
-const copyOf = (row: PassRow & { readonly kind: 'loaded' }, { state }: Draft, shape: 'chunk' | 'row'): Copy => ({
+const copyOf = (row: Loaded, { state }: Draft, shape: 'chunk' | 'row'): Copy => ({
   kind: 'copy',
   row: row.name,
   load: row.load,
@@ -130,9 +131,12 @@ const copyOf = (row: PassRow & { readonly kind: 'loaded' }, { state }: Draft, sh
 /** Body of the loop over chunks. */
 function chunkOf(draft: Draft, values: readonly Loop[]): readonly Loop[] {
   const { pass, stages, state } = draft
-  const loads = pass.rows.flatMap((row) =>
-    row.kind === 'loaded' && state.frame.walk !== 'kept' ? [copyOf(row, draft, 'chunk')] : [],
-  )
+  const loaded = state.frame.walk === 'kept' ? [] : pass.rows.filter((row) => row.kind === 'loaded')
+  const spans = spansOf(loaded)
+  const loads = [
+    ...loaded.flatMap((row) => (row.shift === undefined ? [copyOf(row, draft, 'chunk')] : [])),
+    ...spans.map(({ row, span }) => ({ ...copyOf(row, draft, 'chunk'), span })),
+  ]
   const outliving = pass.rows.flatMap((row) =>
     row.kind === 'computed' && !row.keep && stages.outlives(row) ? [bufferOf(row, 'chunk')] : [],
   )

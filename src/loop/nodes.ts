@@ -78,6 +78,13 @@ export interface Buffer {
   readonly from: readonly Expr[]
 }
 
+/** Rows of the elements of a span: of a chunk, and of places beside it. Elements beyond an end of the row are 0. */
+export interface Span {
+  readonly before: number
+  readonly after: number
+  readonly rows: readonly { readonly row: string; readonly shift: number }[]
+}
+
 /** A load of a chunk (in a loop), or of all chunks of a lane. */
 export interface Copy {
   readonly kind: 'copy'
@@ -93,6 +100,8 @@ export interface Copy {
   readonly keep: boolean
   /** Registers that hold the row's only chunk, if a lane has one. */
   readonly prefetched?: string
+  /** Elements beside the chunk that are loaded with it, as rows; `row` is the first of them. All are 0 where the guard does not hold. */
+  readonly span?: Span
 }
 
 /** A prefetch of the only chunk of a row, if a lane has one. */

@@ -93,8 +93,8 @@ function inShares(loops: readonly Loop[], pass: (body: readonly Loop[]) => reado
  */
 function loadsSeveral(loops: readonly Loop[]): boolean {
   let loads = 0
-  eachLoop(loops, ({ kind }) => {
-    loads += kind === 'copy' ? 1 : 0
+  eachLoop(loops, (loop) => {
+    if (loop.kind === 'copy') loads += loop.span === undefined ? 1 : 2
   })
   return loads > 1
 }

@@ -172,7 +172,11 @@ function dividedText({ owner, loops, step, when: condition }: DividedLoop): stri
   return `for ${all}: ${by}${when(condition)}`
 }
 
-function copyText({ row, load, access, shape, guard, prefetched }: Copy): string {
+function copyText({ row, load, access, shape, guard, prefetched, span }: Copy): string {
   const from = prefetched === undefined ? '' : `, or ${prefetched}`
+  if (span !== undefined) {
+    const rows = span.rows.map((each) => `${each.row} at ${each.shift}`).join(', ')
+    return `${rows} = load span ${place(load)}, ${span.before} before and ${span.after} after${when(guard)}${checks(access)}`
+  }
   return `${row} = load ${shape === 'row' ? 'all chunks of' : 'chunk'} ${place(load)}${from}${when(guard)}${checks(access)}`
 }

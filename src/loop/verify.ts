@@ -15,11 +15,13 @@ import {
   type Access,
   type Accumulator,
   bodyOf,
+  type Copy,
   type DividedLoop,
   eachLoop,
   type LaneLoop,
   type Loop,
   mapLoops,
+  type Span,
   type TileLoop,
   type Version,
   type Work,
@@ -127,6 +129,7 @@ function definedBy(loop: Loop): readonly string[] {
     case 'count':
       return [...loop.quotients, ...loop.remainders]
     case 'copy':
+      return loop.span === undefined ? [loop.row] : loop.span.rows.map(({ row }) => row)
     case 'compute':
     case 'groups':
       return [loop.row]
@@ -214,6 +217,7 @@ function verifyPlace(loop: Loop, inside: Inside): void {
       return
     case 'copy':
       if (vector || (loop.shape === 'chunk') !== hasChunks(inside)) fail(`${loop.row} is loaded at the wrong place`)
+      if (loop.span !== undefined) verifySpan(loop, loop.span, inside)
       return
     case 'version':
       if (loop.apart === true && !mayLieApart(loop)) fail('elements of a chunk lie apart whose places have a meaning')
@@ -259,6 +263,13 @@ const isMeeting = (loop: Loop): boolean =>
   (loop.kind === 'combine' && loop.across === 'lane') ||
   (loop.kind === 'search' &&
     (loop.part === 'finish' || loop.part === 'declare' || (loop.part === 'leaveChunk' && passStatementOf(loop.stmt).meets)))
+
+/** Checks that a span holds the elements of its rows, and is loaded by a thread with one chunk. */
+function verifySpan({ row, shape, prefetched }: Copy, { before, after, rows }: Span, { lanes, fail }: Inside): void {
+  if (rows.some(({ shift }) => shift < -before || shift > after)) fail(`the span of ${row} ends before its elements`)
+  if (shape !== 'chunk' || prefetched !== undefined || lanes?.walk !== 'single')
+    fail(`a span of ${row} is loaded by no single thread`)
+}
 
 function verifyAccess(access: Access, { version, fail, lanes }: Inside): void {
   if (!access.whole) return

@@ -10,6 +10,7 @@ import {
   type FixedSizes,
   type InRow,
   type InRows,
+  isInSpans,
   type Limit,
   launchesBeside,
   type MappedKernel,
@@ -48,7 +49,7 @@ const groupedLines = (key: string): VariantLine[] => [
 ]
 
 const programLines = (mapped: MappedKernel): VariantLine[] => [
-  ...fixedVariantLines(mapped.split?.fixed),
+  ...(mapped.split?.fixed ?? []).flatMap(fixedVariantLines),
   ...rowsVariantLines(mapped.split?.inRows),
   ...rowVariantLines(mapped.split?.inRow),
   ...columnLines(mapped.split?.columns),
@@ -64,13 +65,13 @@ const columnLines = (columns: ColumnLaunches | undefined): VariantLine[] =>
   }))
 
 /** Variants of the launch for dimensions that are numbers. */
-const fixedVariantLines = (fixed: FixedSizes | undefined): VariantLine[] =>
-  (fixed === undefined ? [] : ownVariantLines(fixed.mapped)).map((line) => ({
-    ...line,
-    when: `${Object.entries(fixed?.dims ?? {})
-      .map(([dim, extent]) => `${dim} = ${extent}`)
-      .join(' and ')}: ${line.when}`,
-  }))
+function fixedVariantLines({ mapped, dims, whole }: FixedSizes): VariantLine[] {
+  const tests = [
+    ...Object.entries(dims).map(([dim, extent]) => `${dim} = ${extent}`),
+    ...(whole === undefined ? [] : [`${whole.dim} is a multiple of ${whole.width}`]),
+  ]
+  return ownVariantLines(mapped).map((line) => ({ ...line, when: `${tests.join(' and ')}: ${line.when}` }))
+}
 
 /** Variants of one launch in place of several, each with the sizes for which the launcher takes that launch. */
 function rowsVariantLines(inRows: InRows | undefined): VariantLine[] {
@@ -116,7 +117,7 @@ function ownVariantLines(mapped: MappedKernel): VariantLine[] {
   }
   if (program.kind === 'elementwise') {
     const text = (width: number, threads: number) =>
-      `elementwise: a chunk of ${width} elements a thread, ${threads} threads a block`
+      `elementwise: a chunk of ${width} elements a thread${isInSpans(mapped) ? ', with those beside it in spans' : ''}, ${threads} threads a block`
     const tuned = (program.tuned ?? []).map((v) => ({
       name: `${key}_${v.name}`,
       schedule: text(v.vec, v.threads),
@@ -205,13 +206,16 @@ const passLines = ({ loop, rows, statements }: Pass): string[] => [
 function rowText(row: PassRow): string {
   switch (row.kind) {
     case 'loaded':
-      return `load ${printExpr(row.load)} in chunks${row.guard === undefined ? '' : ` where ${printExpr(row.guard)}`}`
+      return `load ${printExpr(row.load)} in ${row.shift === undefined ? 'chunks' : 'spans'}${shiftText(row.shift)}${row.guard === undefined ? '' : ` where ${printExpr(row.guard)}`}`
     case 'computed':
       return printExpr(row.value)
     case 'scanned':
       return `${typeof row.monoid !== 'string' && 'next' in row.monoid ? 'fold' : 'scan'} ${typeof row.monoid === 'string' ? row.monoid : `field ${row.field}`} of ${row.values.map(printExpr).join(', ')}`
   }
 }
+
+/** Distance of the elements of a span from their place. */
+const shiftText = (shift = 0): string => (shift === 0 ? '' : `, ${Math.abs(shift)} ${shift < 0 ? 'before' : 'after'}`)
 
 const variantText = (v: Variant, vec: number): string =>
   `${teamText(v.team)}; ${v.chunks === undefined ? 'values computed again in every pass' : `${v.chunks} x ${vec} values a lane in registers`}`

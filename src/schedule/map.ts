@@ -17,12 +17,11 @@ import { storedColumns } from './divided/stored_columns.js'
 import { windowsOf } from './divided/window_reductions.js'
 import { groupedMatmul } from './grouped/grouped_matmul.js'
 import { keyOf, mapRows, rowPasses, type See } from './map_rows.js'
+import { mapWindows } from './map_windows.js'
 import { type ColumnLaunches, extentIn, type InRows, type MappedKernel, onlyPass } from './mapped.js'
 import { chooseForms } from './normalise/forms.js'
 import { mergeAxes } from './normalise/merge_axes.js'
-import { freshName } from './normalise/normal.js'
 import { substituteDims } from './normalise/rewrite.js'
-import { takenNames } from './normalise/taken_names.js'
 import { groupColumns } from './rows/group_columns.js'
 import { groupRows } from './rows/group_rows.js'
 import { longRows } from './rows/long_rows.js'
@@ -34,7 +33,7 @@ import { applySchedule } from './tuning/planned.js'
 import { applyTuning, type Tuning } from './tuning/tuning.js'
 import { verifyForms } from './verify/forms.js'
 import { verifyMapped } from './verify/mapped.js'
-import { type Windows, windowsWrittenOut } from './windows/windows.js'
+import { windowsWrittenOut } from './windows/windows.js'
 
 /** Passes of the schedule, in order. Each is verified where it ends; a test replaces each with a faulty one. */
 export const schedulePasses = {
@@ -116,11 +115,14 @@ function mapByRules(instance: Instance, passes: typeof schedulePasses, see: See,
     const { instance: written, stated } = windows
     verifyKernel(written.kernel, 'writing windows out')
     see('writing windows out', { kernel: written.kernel })
-    const made = mapWindows(windows, passes, see)
-    if (Object.keys(stated).length === 0) return { ...made, key: keyOf(instance) }
+    const key = keyOf(instance)
+    const { made, spans } = mapWindows(windows, passes, see)
+    const inSpans = spans.map((each) => ({ ...each, mapped: { ...each.mapped, key } }))
+    if (Object.keys(stated).length === 0)
+      return { ...made, key, ...(spans.length === 0 ? {} : { split: { whole: instance, before: [], fixed: inSpans } }) }
     const general = mapByRules(instance, { ...passes, windowsWrittenOut: () => undefined }, see)
     const { whole, before, inRows } = general.split ?? { whole: instance, before: [] }
-    const fixed = { mapped: { ...made, key: keyOf(instance) }, dims: stated }
+    const fixed = [...inSpans, { mapped: { ...made, key }, dims: stated }]
     return { ...general, split: { whole, before, ...(inRows === undefined ? {} : { inRows }), fixed } }
   }
   const columns = passes.columnsOf(given)
@@ -200,24 +202,6 @@ function columnLaunches(given: Instance, passes: typeof schedulePasses, see: See
     width: reduced.vec,
     extents: extents.map((extent) => substituteDims(extent, computed)),
   }
-}
-
-/** Windows that are written out, with a version for those inside of the tensor where each thread reads single elements. */
-function mapWindows({ instance, inside }: Windows, passes: typeof schedulePasses, see: See): MappedKernel {
-  const made = mapRows(instance, instance, passes, see)
-  const { program } = made
-  if (inside === undefined || program.kind !== 'elementwise' || made.vec > 1 || program.pieces !== undefined) return made
-  verifyKernel(inside.kernel, 'finding windows inside')
-  const within = { ...instance, kernel: inside.kernel }
-  const version = mapRows(within, within, passes, see)
-  if (version.program.kind !== 'elementwise' || version.vec !== made.vec || version.program.staging !== undefined) return made
-  const pieces = {
-    index: freshName('chunk', takenNames(instance.kernel)),
-    bounds: [],
-    when: inside.when,
-    steps: version.program.steps,
-  }
-  return { ...made, program: { ...program, pieces } }
 }
 
 /**

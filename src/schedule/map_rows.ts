@@ -12,7 +12,7 @@ import { insideOf, intervalOf } from './divided/update_range.js'
 import type { MappedKernel, Variant } from './mapped.js'
 import { isHostExpr } from './normalise/host_expr.js'
 import type { NormalKernel } from './normalise/normal.js'
-import { normalise } from './normalise/normalise.js'
+import { type Chunks, normalise } from './normalise/normalise.js'
 import { planSteps, type Step } from './normalise/passes.js'
 import { simplifySteps } from './normalise/simplify.js'
 import { isCarried } from './rows/recurrence_variants.js'
@@ -36,12 +36,12 @@ export interface SchedulePassResult {
 /** Receives the result of each pass. */
 export type See = (pass: string, made: SchedulePassResult) => void
 
-/** Rows of an op, or groups of several axes, which are long. */
-type Rows = 'any' | 'groups'
+/** Rows of an op, or groups of several axes, which are long; elements of windows, one per thread, or with loads in spans. */
+type Rows = 'any' | 'groups' | 'single' | 'spans' | 'single spans'
 
 /** Maps a kernel whose rows, or elements, are computed by threads of their own. @param placed the kernel with updates placed, windows found and axes merged */
 export function mapRows(instance: Instance, placed: Instance, passes: RowPasses, see: See, rows: Rows = 'any'): MappedKernel {
-  const normal = (of: Instance, chunks: 'any' | 'in pieces'): NormalKernel => {
+  const normal = (of: Instance, chunks: Chunks): NormalKernel => {
     const kernel = passes.normalise(of, chunks)
     verifyNormal(kernel, of, 'normalising')
     return kernel
@@ -55,7 +55,8 @@ export function mapRows(instance: Instance, placed: Instance, passes: RowPasses,
     see(keep ? 'simplifying, rows kept' : 'simplifying, rows read again', { steps: simplified })
     return simplified
   }
-  const { kernel, asked, interval } = within(placed, passes, (of) => normal(of, 'any'))
+  const inSpans = rows === 'spans' || rows === 'single spans'
+  const { kernel, asked, interval } = within(placed, passes, (of) => normal(of, inSpans ? 'in spans' : 'any'))
   const chosen = passes.chooseVariants(instance, kernel, (keep) => steps(kernel, keep), rows)
   const mapped = interval === undefined ? chosen : { ...chosen, program: { ...chosen.program, interval } }
   if (interval !== undefined) {
@@ -63,6 +64,7 @@ export function mapRows(instance: Instance, placed: Instance, passes: RowPasses,
     see('finding the interval', { kernel: asked.kernel })
   }
   if (mapped.program.kind !== 'elementwise') return mapped
+  if (inSpans) return mapped
   const { program, across } = mapped
   const staged = interval === undefined && across === undefined ? passes.stageLoads(placed, kernel, program.steps) : undefined
   if (staged !== undefined) return { ...mapped, program: { ...program, ...staged } }
@@ -112,7 +114,7 @@ function chooseVariants(
 ): MappedKernel {
   // In a recurrence with one thread per row, threads load the elements of several steps before they compute the first.
   const areNeighbours = [...kernel.rows.values()].some(isCarried) && rowsAreNeighbours(instance, kernel)
-  const width = vectorWidth(instance, kernel)
+  const width = rows === 'single' || rows === 'single spans' ? 1 : vectorWidth(instance, kernel)
   const vec = areNeighbours && width === 1 ? maxVec : width
   const base = {
     instance,

@@ -65,6 +65,8 @@ export interface ElementwiseProgram {
   /** Scalars of the row, then exactly one pass. */
   readonly steps: readonly Step[]
   readonly threads: number
+  /** Blocks that a multiprocessor has room for, which bounds the registers of a thread; one by default. */
+  readonly blocks?: number
   /** Steps for a chunk that lies in one piece of its row, if they load more of it in chunks. */
   readonly pieces?: PieceSteps
   /** The axis that threads cover only in part. */
@@ -140,7 +142,7 @@ export interface Split {
   /** The same in one launch, where groups of points are rows of moderate length. */
   readonly inRows?: InRows
   /** The same for calls with these numbers as dimensions: one launch in place of all. */
-  readonly fixed?: FixedSizes
+  readonly fixed?: readonly FixedSizes[]
   readonly columns?: ColumnLaunches
   readonly inRow?: InRow
 }
@@ -170,11 +172,18 @@ export interface ColumnLaunches {
   readonly extents: readonly Expr[]
 }
 
-/** One launch in place of all, where dimensions are numbers that facts state. */
+/** One launch in place of all, where dimensions are numbers that facts state, or suit it otherwise. The first that suits a call is taken. */
 export interface FixedSizes {
   readonly mapped: MappedKernel
   readonly dims: Readonly<Record<string, number>>
+  /** A dimension that is a multiple of a width: the length of rows that windows read in spans. */
+  readonly whole?: { readonly dim: string; readonly width: number }
 }
+
+/** True if a call has the dimensions of a launch in place of all. */
+export const suitsSizes = ({ dims, whole }: FixedSizes, sizes: Readonly<Record<string, number | undefined>>): boolean =>
+  Object.entries(dims).every(([dim, extent]) => sizes[dim] === extent) &&
+  (whole === undefined || (sizes[whole.dim] ?? Number.NaN) % whole.width === 0)
 
 /** One launch in place of several, and the sizes for which the launcher takes it. */
 export interface InRows {
@@ -201,12 +210,16 @@ export const groupExtents = ({ mapped }: Pick<InRows, 'mapped'>, extent: (dim: s
 
 /** Launches of an op other than the last: the one in place of all, and those before the last. */
 export const launchesBeside = (split: Split | undefined): readonly MappedKernel[] => [
-  ...(split?.fixed === undefined ? [] : [split.fixed.mapped]),
+  ...(split?.fixed ?? []).map(({ mapped }) => mapped),
   ...(split?.inRows === undefined ? [] : [split.inRows.mapped]),
   ...(split?.inRow === undefined ? [] : [split.inRow.mapped]),
   ...(split?.columns?.launches ?? []),
   ...(split?.before ?? []),
 ]
+
+/** True if a kernel loads elements beside those of its chunks with them. */
+export const isInSpans = ({ program }: Pick<MappedKernel, 'program'>): boolean =>
+  program.kind === 'elementwise' && onlyPass(program).rows.some((row) => row.kind === 'loaded' && (row.shift ?? 0) !== 0)
 
 /** The instance that a mapped kernel was made from. */
 export const wholeOf = ({ instance, split }: Pick<MappedKernel, 'instance' | 'split'>): Instance => split?.whole ?? instance

@@ -67,22 +67,22 @@ async function complaintsOf(
 
 describe('windows that are written out', () => {
   it.each([
-    ['depthwise', { u: 3, v: 3 }, 1],
-    ['causal', { u: 4 }, 8],
-  ] as const)('%s: a launch for the lengths that facts state, and one for others', async (name, dims, vec) => {
+    ['depthwise', { u: 3, v: 3 }, [8, 1]],
+    ['causal', { u: 4 }, [8]],
+  ] as const)('%s: launches for the lengths that facts state, and one for others', async (name, dims, widths) => {
     const { split } = mapKernel({ kernel: named(name), types: { T: 'f16' }, dims: {} })
-    expect(split?.fixed).toMatchObject({ dims, mapped: { vec, program: { kind: 'elementwise' } } })
+    expect(split?.fixed).toMatchObject(widths.map((vec) => ({ dims, mapped: { vec, program: { kind: 'elementwise' } } })))
     expect(await complaintsOf(name, () => ({ b: 2, ...dims }))).toEqual([])
     expect(await complaintsOf(name, () => ({ b: 2, ...dims, u: 2 }))).toEqual([])
   })
 
   it.each([
-    ['pooled', 1],
-    ['along_row', 1],
-    ['two_outputs', 8],
-  ] as const)('%s: one launch for lengths in the body', async (name, vec) => {
+    ['pooled', 1, undefined],
+    ['along_row', 1, { dim: 'n', width: 8 }],
+    ['two_outputs', 8, undefined],
+  ] as const)('%s: one launch for lengths in the body, and one in spans', async (name, vec, whole) => {
     const mapped = mapKernel({ kernel: named(name), types: { T: 'f16' }, dims: {} })
-    expect(mapped.split).toBeUndefined()
+    expect(mapped.split?.fixed?.map((each) => each.whole)).toEqual(whole && [whole])
     expect(mapped).toMatchObject({ vec, program: { kind: 'elementwise' } })
     const high = name === 'two_outputs' ? 1 : 2
     expect(await complaintsOf(name, (m, n) => ({ b: 2, h: high * m + 3, k: 2 * n }))).toEqual([])

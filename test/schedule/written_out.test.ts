@@ -54,10 +54,10 @@ describe('a window', () => {
     const stated = { ...subject, facts: { ...noFacts, dims: { k: { equal: 3 } } } }
     expect(written(stated)?.stated).toEqual({ k: 3 })
     const mapped = mapKernel(instance(stated))
-    expect(mapped.split?.fixed?.dims).toEqual({ k: 3 })
+    expect(mapped.split?.fixed?.map(({ dims }) => dims)).toEqual([{ k: 3 }])
     const { split } = mapped
     if (split?.fixed === undefined) throw new Error('no fixed sizes')
-    const other = { ...mapped, split: { ...split, fixed: { ...split.fixed, dims: { k: 4 } } } }
+    const other = { ...mapped, split: { ...split, fixed: split.fixed.map((each) => ({ ...each, dims: { k: 4 } })) } }
     expect(() => verifyMapped(other, 'a test')).toThrow('window does not take k as 4')
   })
 

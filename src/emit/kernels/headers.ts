@@ -2,7 +2,7 @@
 import { isUpdating } from '../../ir/update.js'
 import { hasCounts, liesApart, requestsVectors, sharesGroups } from '../../loop/kernel_loops.js'
 import { storesAlone } from '../../schedule/divided/divided_program.js'
-import { launchesBeside, type MappedKernel, stepsOf } from '../../schedule/mapped.js'
+import { isInSpans, launchesBeside, type MappedKernel, stepsOf } from '../../schedule/mapped.js'
 import { headersOf } from '../constructs/index.js'
 import { apartHeader } from '../print/apart.js'
 import { scalarHeaders } from '../print/scalar_headers.js'
@@ -30,6 +30,7 @@ export function headersOfMapped(mapped: MappedKernel): string[] {
       ...(sharesGroups(mapped) ? ['group_values.cuh'] : []),
       ...(liesApart(mapped) ? [apartHeader] : []),
       ...(hasCounts(mapped) ? ['count.cuh'] : []),
+      ...(isInSpans(mapped) ? ['span.cuh'] : []),
       ...(requestsVectors(mapped) ? ['request.cuh'] : []),
       ...(isTuned(mapped) ? ['tuned.cuh'] : []),
       ...(isUpdating(instance.kernel) ? ['update.cuh'] : []),

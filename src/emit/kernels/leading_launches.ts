@@ -34,8 +34,8 @@ const rowsName = 'in_rows'
 /** Namespace of the launch over all elements as one row. */
 const rowName = 'in_one_row'
 
-/** Namespace of the launch for dimensions that are numbers. */
-const fixedName = 'fixed_sizes'
+/** Namespaces of the launches for dimensions that are numbers, and of those in spans. */
+const fixedName = ({ whole }: FixedSizes): string => (whole === undefined ? 'fixed_sizes' : 'in_spans')
 
 /** Namespaces of launches over the columns of groups, by their order. */
 const columnsName = (at: number): string => `columns${at + 1}`
@@ -43,7 +43,7 @@ const columnsName = (at: number): string => `columns${at + 1}`
 /** Kernels and launchers of the launches in front, and of those in place of all. */
 export const partTexts = ({ split }: Pick<MappedKernel, 'split'>): string =>
   [
-    ...(split?.fixed === undefined ? [] : [[split.fixed.mapped, fixedName] as const]),
+    ...(split?.fixed ?? []).map((each) => [each.mapped, fixedName(each)] as const),
     ...(split?.inRows === undefined ? [] : [[split.inRows.mapped, rowsName] as const]),
     ...(split?.inRow === undefined ? [] : [[split.inRow.mapped, rowName] as const]),
     ...(split?.columns?.launches ?? []).map((part, at) => [part, columnsName(at)] as const),
@@ -62,7 +62,7 @@ export function splitBody(mapped: MappedKernel, { whole, before, inRows, inRow, 
   const used: Scope['used'] = { dims: new Set(), attrs: new Set(), indices: new Set() }
   const scope: Scope = { names, used, tensors: kernel.tensors, fixed: dims, elements: new Map() }
   const rows = [
-    ...(fixed === undefined ? [] : fixedLines(fixed, scope)),
+    ...(fixed ?? []).map((each) => fixedLine(each, scope)),
     ...(inRows === undefined ? [] : rowsLines(inRows, { instance: whole }, scope)),
     ...(inRow === undefined ? [] : rowLines(inRow, scope)),
   ]
@@ -105,10 +105,12 @@ function sequenceOf(parts: readonly (readonly [MappedKernel, string])[], whole: 
   return { scratch, sizes, runs: parts.map(([{ instance }, run]) => [run, instance.kernel.tensors]) }
 }
 
-/** Source that takes the launch for dimensions that are numbers. */
-function fixedLines({ dims }: FixedSizes, scope: Scope): readonly string[] {
+/** Source that takes the launch for dimensions that are numbers, or whose rows are whole chunks. */
+function fixedLine(fixed: FixedSizes, scope: Scope): string {
+  const { dims, whole } = fixed
   const tests = Object.entries(dims).map(([dim, extent]) => `${operandText(dimVar(dim), scope)} == ${extent}`)
-  return [`if (${tests.join(' && ')}) return ${fixedName}::run(launch, error);`]
+  if (whole !== undefined) tests.push(`${operandText(dimVar(whole.dim), scope)} % ${whole.width} == 0`)
+  return `if (${tests.join(' && ')}) return ${fixedName(fixed)}::run(launch, error);`
 }
 
 /** Source that takes the launch over all elements as one row, where it can count them. */

@@ -55,10 +55,10 @@ export function signatureOf(mapped: MappedKernel, walk: Walk): Signature {
   }
 }
 
-const elementwise = (mapped: MappedKernel, { threads }: ElementwiseProgram): Signature => ({
+const elementwise = (mapped: MappedKernel, { threads, blocks = 1 }: ElementwiseProgram): Signature => ({
   comment: 'Each thread computes one chunk of VEC elements.',
   template: mapped.generic === true ? 'template <int VEC, int THREADS>' : '',
-  bounds: `${mapped.generic === true ? 'THREADS' : threads}, 1`,
+  bounds: mapped.generic === true ? 'THREADS, 1' : `${threads}, ${blocks}`,
   name: functionName(mapped, 'single'),
 })
 

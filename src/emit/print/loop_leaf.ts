@@ -1,7 +1,7 @@
 /** Nodes of the loop IR without a body as lines of CUDA source. */
 import type { Expr, ExprOf } from '../../ir/expr.js'
 import { mark } from '../../ir/trace.js'
-import type { Access, Accumulate, Accumulator, Combine, Compute, Copy, Let, Loop, Prefetch, Store } from '../../loop/ir.js'
+import type { Access, Accumulate, Accumulator, Combine, Compute, Copy, Let, Loop, Prefetch, Span, Store } from '../../loop/ir.js'
 import { putLine, sharedLines } from '../constructs/shared_row.js'
 import type { PassContext } from './context.js'
 import { announceLine, exchangeLines } from './exchange.js'
@@ -125,25 +125,38 @@ function prefetchLines({ name, copy }: Prefetch, printing: Printing): string[] {
 
 /** Source of a chunk load that reads nothing if a guard does not hold. */
 export function guardedText(
-  { load, guard }: { readonly load: ExprOf<'load'>; readonly guard?: Copy['guard'] },
+  { load, guard, span }: { readonly load: ExprOf<'load'>; readonly guard?: Copy['guard']; readonly span?: Copy['span'] },
   text: string,
   scope: Scope,
 ): string {
   if (guard === undefined) return text
-  return `${expressionText(guard, scope)} ? ${text} : heddle::Chunk<${storageText(tensorOf(load.tensor, scope), scope.names)}, VEC>{}`
+  const type = storageText(tensorOf(load.tensor, scope), scope.names)
+  const none = isWider(span) ? `Span<${type}, VEC, ${span.before}, ${span.after}>` : `Chunk<${type}, VEC>`
+  return `${expressionText(guard, scope)} ? ${text} : heddle::${none}{}`
 }
 
 /** Source of one chunk. */
 export const chunkText = ({ load, access }: Copy, printing: Printing): string =>
   `heddle::${printing.apart === undefined ? `load_chunk<${widthText(access, printing.context)}` : `load_apart<${printing.apart}`}>(${printing.context.names.tensor(load.tensor)}, ${chunkOffset(access, printing.first, printing)}, valid)`
 
+/** True for a span with elements beside its chunk. */
+const isWider = (span: Span | undefined): span is Span => span !== undefined && span.before + span.after > 0
+
+/** Source of one chunk with the elements beside it. */
+const spanText = ({ load, access }: Copy, { before, after }: Span, printing: Printing): string =>
+  `heddle::load_span<VEC, ${before}, ${after}${access.whole ? ', WHOLE' : ''}>(${printing.context.names.tensor(load.tensor)}, ${chunkOffset(access, printing.first, printing)}, ${printing.first}, valid)`
+
+/** Source of the place of an element beside that of the loop over a chunk. */
+const placeBeside = (shift: number): string => (shift === 0 ? 'i' : `i ${shift < 0 ? '-' : '+'} ${Math.abs(shift)}`)
+
 /** A load of one chunk. */
 function chunkLine(copy: Copy, printing: Printing): string {
   const { context, given } = printing
   const { row, load, prefetched } = copy
   const name = context.names.value(row)
-  const guarded = guardedText(copy, chunkText(copy, printing), context)
-  context.elements.set(row, `${name}[i]`)
+  const guarded = guardedText(copy, isWider(copy.span) ? spanText(copy, copy.span, printing) : chunkText(copy, printing), context)
+  for (const { row: of, shift } of copy.span?.rows ?? [{ row, shift: 0 }])
+    context.elements.set(of, `${name}[${placeBeside(shift)}]`)
   return `const auto ${name} = ${prefetched === undefined ? guarded : `CHUNKS == 1 ? ${given.get(prefetched)}[0] : ${guarded}`};${mark(load)}`
 }
 

@@ -7,6 +7,7 @@ import { type Expr, type ExprOf, inPlaceOf } from '../../ir/expr.js'
 import { addLoadedRow, type Context, isInBounds, runOf } from '../normalise/elements.js'
 import { freshName, type Loop } from '../normalise/normal.js'
 import { contains, hashOf, type Path, rewriteWhere, sameExpr, usesIndex } from '../normalise/rewrite.js'
+import { nameSpans } from '../windows/spans.js'
 import { inPiece, isCondition, whereKnown } from './segments.js'
 
 /**
@@ -15,7 +16,8 @@ import { inPiece, isCondition, whereKnown } from './segments.js'
  */
 export function nameChunkLoads(given: Expr, loop: Loop, context: Context, when?: Expr): Expr {
   const { pieces } = context
-  const value = pieces === undefined ? given : inPiece(given, loop, pieces)
+  const spanned = context.inSpans ? nameSpans(given, loop, context, when) : given
+  const value = pieces === undefined ? spanned : inPiece(spanned, loop, pieces)
   const chunk = (e: Expr, path: Path) => (e.kind === 'load' ? chunkOf(e, path, loop, context) : undefined)
   return rewriteWhere(value, () => true, chunk, when === undefined ? [] : [when])
 }

@@ -10,7 +10,7 @@ export const normaliseRow: Normalise<StmtOf<'row'>> = (s, context) => {
   const loop = rowLoop(s, context)
   const value = overLoop(s.value, s.index, loop, context)
   const run = value.kind === 'load' ? runOf(value, loop, context) : undefined
-  if (value.kind === 'load' && run !== undefined) addLoadedRow(s.name, value, { loop, run }, context)
+  if (value.kind === 'load' && run !== undefined && !context.inSpans) addLoadedRow(s.name, value, { loop, run }, context)
   else
     context.rows.set(s.name, { kind: 'computed', name: s.name, type: s.type, loop, value: nameChunkLoads(value, loop, context) })
   return []

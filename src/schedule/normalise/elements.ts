@@ -42,6 +42,8 @@ export interface Context {
   readonly taken: Set<string>
   /** Present if every chunk lies in one piece of its row. */
   readonly pieces: Pieces | undefined
+  /** True if loads beside the place of an element are made in spans. */
+  readonly inSpans: boolean
 }
 
 /** True if an element depends on a scan at its own index. */
@@ -96,6 +98,8 @@ export const inlineElements = (e: Expr, loop: Loop | undefined, context: Context
 
 /** Computation of one element of a row, on its own. An element of a scan combines all elements up to it again. */
 function elementAt(row: RowDef, at: Expr, context: Context): Expr {
+  if (row.kind === 'loaded' && row.shift !== undefined)
+    throw new Error(`internal: ${context.kernel.name} reads ${row.name} at another place than its own`)
   if (row.kind === 'loaded') return substituteIndex(row.load, row.loop.index, at)
   if (row.kind === 'computed') return substituteIndex(row.value, row.loop.index, at)
   const [element] = row.values
@@ -119,12 +123,17 @@ export function runOf(load: ExprOf<'load'>, loop: Loop, context: Context): numbe
 export function addLoadedRow(
   name: string,
   load: ExprOf<'load'>,
-  { loop, run, guard }: { readonly loop: Loop; readonly run: number; readonly guard?: Expr | undefined },
+  {
+    loop,
+    run,
+    guard,
+    shift,
+  }: { readonly loop: Loop; readonly run: number; readonly guard?: Expr | undefined; readonly shift?: number },
   context: Context,
 ): void {
   const dtype = resolveDType(tensorOf(load.tensor, context).dtype, context.types)
-  const guarded = guard === undefined ? {} : { guard }
-  context.rows.set(name, { kind: 'loaded', name, type: load.type, loop, load, dtype, run, ...guarded })
+  const placed = { ...(guard === undefined ? {} : { guard }), ...(shift === undefined ? {} : { shift }) }
+  context.rows.set(name, { kind: 'loaded', name, type: load.type, loop, load, dtype, run, ...placed })
 }
 
 /**

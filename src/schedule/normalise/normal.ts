@@ -25,6 +25,11 @@ export type RowDef =
       readonly run: number
       /** A row-uniform mask, known before any reduction. If it does not hold, no element is loaded or read. */
       readonly guard?: Expr
+      /**
+       * Distance of an element's place from that of the loop, in spans of windows. Elements beyond an end of the row, or where the guard does not
+       * hold, are not loaded and are 0.
+       */
+      readonly shift?: number
     }
   | { readonly kind: 'computed'; readonly name: string; readonly type: ScalarType; readonly loop: Loop; readonly value: Expr }
   /** Combinations of the values up to each element. The threads of a row compute them together, chunk by chunk. */

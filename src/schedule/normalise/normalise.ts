@@ -26,11 +26,15 @@ import { type Context, isInBounds, readsScan } from './elements.js'
 import { freshName, type NormalKernel, type NormalStmt, type Statement } from './normal.js'
 import { rewriteDown, substituteDims, usesIndex } from './rewrite.js'
 
+/** Chunks of a row, as far as loads suit them. */
+export type Chunks = 'any' | 'in pieces' | 'in spans'
+
 /**
  * Brings an instance's kernel into normal form. The kernel must have passed the IR verifier.
- * @param chunks `in pieces`: for chunks that each lie in one piece of an elementwise kernel's row (src/schedule/access/segments.ts)
+ * @param chunks `in pieces`: for chunks that each lie in one piece of an elementwise kernel's row (src/schedule/access/segments.ts); `in spans`: with loads
+ * beside the place of an element (src/schedule/windows/spans.ts)
  */
-export function normalise({ kernel: given, dims, types }: Instance, chunks: 'any' | 'in pieces' = 'any'): NormalKernel {
+export function normalise({ kernel: given, dims, types }: Instance, chunks: Chunks = 'any'): NormalKernel {
   const interchanged = turn(given, dims)
   const kernel = interchanged?.kernel ?? given
   const fixed = new Map(Object.entries(dims).map(([name, extent]) => [name, i32(extent)]))
@@ -40,7 +44,7 @@ export function normalise({ kernel: given, dims, types }: Instance, chunks: 'any
 
   const taken = namesOf(kernel)
   const pieces: Context['pieces'] =
-    chunks === 'any' ? undefined : { index: freshName('chunk', taken), bounds: new Map(), conditions: new Map() }
+    chunks !== 'in pieces' ? undefined : { index: freshName('chunk', taken), bounds: new Map(), conditions: new Map() }
   const context: Context = {
     kernel,
     statements,
@@ -54,6 +58,7 @@ export function normalise({ kernel: given, dims, types }: Instance, chunks: 'any
     shared: new Map(),
     taken,
     pieces,
+    inSpans: chunks === 'in spans',
   }
   const isMade = madeWithSteps(statements)
   const normal = statements.flatMap((s) => (isMade(s) ? [] : normaliseStatement(s, context)))

@@ -32,7 +32,7 @@ export function verifyMapped(mapped: MappedKernel, pass: string): void {
   if (mapped.split !== undefined && columns !== undefined && stored !== undefined)
     checkSplit({ ...mapped.split, before: columns.launches.slice(0, -1) }, stored.instance, fail)
   for (const launch of columns?.launches ?? []) verifyMapped(launch, pass)
-  if (mapped.split?.fixed !== undefined) checkFixed(mapped.split.fixed, mapped.split.whole, pass, fail)
+  for (const each of mapped.split?.fixed ?? []) checkFixed(each, mapped.split?.whole ?? instance, pass, fail)
   if (mapped.split?.inRow !== undefined) checkInRow(mapped.split.inRow, mapped.split.whole, pass, fail)
   if (program.kind === 'columns' || program.kind === 'totals') {
     checkDivided(program, vec, fail)
@@ -83,7 +83,7 @@ function checkSplit({ whole, before }: Split, last: Instance, fail: Fail): void 
 }
 
 /** Checks that the launch for dimensions that are numbers takes the arguments of the op, and these dimensions as numbers. */
-function checkFixed({ mapped, dims }: FixedSizes, whole: Instance, pass: string, fail: Fail): void {
+function checkFixed({ mapped, dims, whole: rows }: FixedSizes, whole: Instance, pass: string, fail: Fail): void {
   verifyMapped(mapped, pass)
   const { kernel, dims: fixed } = mapped.instance
   const names = ({ tensors }: Kernel): string => tensors.map(({ name, access }) => `${access} ${name}`).join(', ')
@@ -92,6 +92,8 @@ function checkFixed({ mapped, dims }: FixedSizes, whole: Instance, pass: string,
     fail(`${kernel.name} takes dimensions ${givenDims(kernel).join(', ')}`)
   for (const [dim, extent] of Object.entries(dims))
     if (fixed[dim] !== extent || !whole.kernel.dims.includes(dim)) fail(`${kernel.name} does not take ${dim} as ${extent}`)
+  if (rows !== undefined && (rows.width !== mapped.vec || !whole.kernel.dims.includes(rows.dim)))
+    fail(`${kernel.name} has no whole chunks of ${rows.width} along ${rows.dim}`)
 }
 
 /** Checks that one launch in place of several is of rows, and that it takes the arguments of the op. */
@@ -161,7 +163,9 @@ function checkElementwise(program: ElementwiseProgram, vec: number, fail: Fail):
   }
   if (program.pieces?.bounds.length === 0 && program.pieces.when === undefined)
     fail('an elementwise program has pieces that end nowhere')
-  for (const each of [{ vec, threads: program.threads }, ...(program.tuned ?? [])]) {
+  const { threads, blocks = 1 } = program
+  if (!Number.isInteger(blocks) || blocks < 1 || blocks * threads > 2048) fail(`a multiprocessor has room for ${blocks} blocks`)
+  for (const each of [{ vec, threads }, ...(program.tuned ?? [])]) {
     checkWidth(each.vec, vec, fail)
     if (each.threads % warp !== 0 || each.threads < warp || each.threads > maxThreads) fail(`a block has ${each.threads} threads`)
   }

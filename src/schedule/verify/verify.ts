@@ -4,7 +4,7 @@
  * exist, every output is stored exactly once, and accesses in chunks are divisible by the width of a chunk.
  */
 
-import { index as indexVar } from '../../ir/build.js'
+import { dim as dimVar, i32, index as indexVar } from '../../ir/build.js'
 import {
   bind,
   bindIndex,
@@ -18,6 +18,7 @@ import {
   scopeOf,
 } from '../../ir/check.js'
 import type { Expr } from '../../ir/expr.js'
+import { getOwn } from '../../ir/get_own.js'
 import { type Instance, resolveDType } from '../../ir/instance.js'
 import { printExpr } from '../../ir/print.js'
 import { dimsOf } from '../../ir/row_axis.js'
@@ -132,6 +133,12 @@ function checkRow(row: RowDef, { kernel, dims, types }: Instance, fail: Fail): v
   const access = classify(offsetOf(tensor, row.load.indices, dims), row.loop.index, multiplesOf(kernel))
   if (access.kind !== 'contiguous' || access.run !== row.run)
     fail(`row ${row.name} is loaded in runs of ${row.run}, but lies otherwise`)
+  if (row.shift === undefined) return
+  const [last, at] = [tensor.dims.at(-1) ?? '', row.load.indices.at(-1)]
+  const extent = getOwn(dims, last)
+  const isAlong = at !== undefined && sameExpr(at, indexVar(row.loop.index))
+  if (!isAlong || !sameExpr(row.loop.length, extent === undefined ? dimVar(last) : i32(extent)))
+    fail(`row ${row.name} is a span of a row of another length`)
 }
 
 /** Checks that rows are read only at the index of their loop. Shared rows may be read at any index. The rows that a row reads are checked too. */

@@ -41,26 +41,30 @@ interface Places {
   readonly values: readonly (readonly Expr[])[]
 }
 
-/** The kernel with several places per point; undefined where a reduction has a loop. */
+/** Loads along the last axis: single ones or chunks, of places that share some, or in spans, which hold all that lie beside each other. */
+export type Loads = 'any' | 'shared' | 'in spans'
+
+/** The kernel with several places per point; undefined where a reduction has a loop, or where no places share loads that have to be. */
 export function severalPlaces(
   kernel: Kernel,
   stores: readonly Store[],
   values: readonly Expr[],
   last: RowAxis,
   fixed: Instance['dims'],
+  loads: Loads = 'any',
 ): Pick<Instance, 'kernel' | 'dims'> | undefined {
   if (values.some((value) => contains(value, ({ kind }) => kind === 'fold'))) return undefined
   const taken = takenNames(kernel)
   const around = kernel.rows.filter((axis) => axis !== last)
   for (const { count, most } of [
     ...counts.map((count) => ({ count, most: mostOfLoads })),
-    ...counts.map((count) => ({ count, most: 1 })),
+    ...counts.flatMap((count) => (loads === 'any' ? [{ count, most: 1 }] : [])),
   ])
     for (const axis of [...around].reverse()) {
       const point = freshName(axis.index, new Set(taken))
       const places = { axis, count, values: values.map((value) => placesOf(value, axis.index, point, count, last)) }
       const one = places.values.flatMap(([first]) => (first === undefined ? [] : [first]))
-      const [alone, all] = [distinctLoads([one], last), distinctLoads(places.values, last)]
+      const [alone, all] = [distinctLoads([one], last, loads), distinctLoads(places.values, last, loads)]
       const many = places.values.flat().reduce((sum, value) => sum + loadsIn(value), 0)
       if (many <= 2 * mostLoads && all <= most * count * alone && (most < 1 || all <= mostAlone))
         return kernelOf(kernel, stores, places, last, fixed, taken)
@@ -77,11 +81,16 @@ const placesOf = (value: Expr, axis: string, point: string, count: number, last:
 const keyOf = (load: Expr, path: readonly Expr[]): string => [load, ...path].map(hashOf).join(' ')
 
 /** Number of different loads along the last axis. Others are the same for neighbouring threads. */
-function distinctLoads(values: readonly (readonly Expr[])[], last: RowAxis): number {
+function distinctLoads(values: readonly (readonly Expr[])[], last: RowAxis, loads: Loads): number {
   const keys = new Set<string>()
   for (const value of values.flat())
-    eachLoad(value, (load, path) => {
-      if (usesIndex(load, last.index)) keys.add(keyOf(load, path ?? []))
+    eachLoad(value, (load, path = []) => {
+      if (!usesIndex(load, last.index)) return undefined
+      if (loads !== 'in spans') keys.add(keyOf(load, path))
+      else
+        keys.add(
+          keyOf({ ...load, indices: load.indices.map((at) => (usesIndex(at, last.index) ? indexVar(last.index) : at)) }, []),
+        )
       return undefined
     })
   return keys.size
@@ -188,6 +197,8 @@ function rowOf({ load, path, from, name }: Shared, { last, taken, exists }: Poin
   return { kind: 'row', name, type: load.type, length: dimVar(last.dim), index, value: written }
 }
 
+const isZero = (e: Expr | undefined): boolean => e?.kind === 'const' && (e.value === 0 || e.value === false)
+
 /** The store of one place, which reads shared loads as rows. */
 function storeOf(
   s: Store,
@@ -197,11 +208,22 @@ function storeOf(
   { last, taken, at, exists, pathOf }: Points,
 ): Stmt {
   const index = freshName(last.index, taken)
-  const read = eachLoad(value, (load, given) => {
-    const path = pathOf(load, given)
+  const elementOf = (load: ExprOf<'load'>, path: Path): Expr | undefined => {
     const row = path === undefined ? undefined : shared.get(keyOf(load, path))
     return row && { kind: 'element', type: load.type, row: row.name, index: indexVar(last.index) }
-  })
+  }
+  const read = rewriteWhere(
+    value,
+    () => true,
+    (node, given) => {
+      if (node.kind === 'load') return elementOf(node, pathOf(node, given))
+      const [condition, load, other] = node.kind === 'call' && node.fn === 'select' ? node.args : []
+      if (given === undefined || condition === undefined || load?.kind !== 'load' || !isZero(other)) return undefined
+      // A row is zero where its conditions do not hold.
+      const path = [...given, condition]
+      return pathOf(load, path) === path ? elementOf(load, path) : undefined
+    },
+  )
   return {
     kind: 'storeRow',
     tensor: s.tensor,

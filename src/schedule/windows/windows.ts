@@ -4,6 +4,9 @@
  * are numbers of the body, or dimensions that facts state: then the launcher takes this form where a call has these dimensions.
  *
  *     y[c, i, j] = sum(u < 3: sum(v < 3: x[c, i + u, j + v] * f[c, u, v]))
+ *
+ * Windows whose places a body writes out by itself are the same, if places share loads. Loads beside each other along the last axis have a form in
+ * spans, too (spans.ts), for rows that are whole chunks.
  */
 import { dim as dimVar, index as indexVar } from '../../ir/build.js'
 import type { Expr, ExprOf } from '../../ir/expr.js'
@@ -16,7 +19,9 @@ import { elementsOf } from '../normalise/merge_axes.js'
 import { freshName } from '../normalise/normal.js'
 import { contains, substituteIndex, usesIndex } from '../normalise/rewrite.js'
 import { takenNames } from '../normalise/taken_names.js'
+import { knownOfAxes, withoutClamps } from './inequalities.js'
 import { type Inside, insideOf } from './inside.js'
+import { hasNeighbours } from './neighbours.js'
 import { severalPlaces } from './several_places.js'
 import { loadsIn, mostLoads, simplified, stepsOf, writtenOut } from './written_out.js'
 
@@ -27,6 +32,8 @@ export interface Windows {
   readonly stated: Readonly<Record<string, number>>
   /** The same for points whose windows lie inside of the tensor along all axes but the last. */
   readonly inside: Inside | undefined
+  /** The same with loads along rows in spans, if some lie beside the place of an element. */
+  readonly spans: Instance | undefined
 }
 
 type Store = StmtOf<'store'>
@@ -52,16 +59,21 @@ export function windowsWrittenOut(instance: Instance): Windows | undefined {
   }
   const values = valuesOf(kernel)
   const windows = values.flatMap((value) => windowsIn(value, kernel, numberOf))
-  if (windows.length === 0) return undefined
+  if (windows.length === 0 && !values.some((value) => hasNeighbours(value, kernel))) return undefined
   for (const { length } of windows)
     if (length.kind === 'dim' && !(length.name in dims)) stated[length.name] = numberOf(length) ?? 0
-  const made = values.map((value) => simplified(writtenOut(value, numberOf), last))
-  if (made.reduce((sum, value) => sum + loadsIn(value), 0) > mostLoads) return undefined
   const fixed = { ...dims, ...stated }
-  const several = severalPlaces(kernel, stores, made, last, fixed)
-  const whole = several ?? { kernel: inRow(kernel, stores, made), dims: fixed }
+  const known = knownOfAxes(kernel, fixed)
+  const made = values.map((value) => withoutClamps(simplified(writtenOut(value, numberOf), last), known))
+  if (made.reduce((sum, value) => sum + loadsIn(value), 0) > mostLoads) return undefined
+  const along = made.some((value) => hasNeighbours(value, { rows: [last] }))
+  const alone = { kernel: inRow(kernel, stores, made), dims: fixed }
+  const spans = along ? { ...instance, ...(severalPlaces(kernel, stores, made, last, fixed, 'in spans') ?? alone) } : undefined
+  const several = severalPlaces(kernel, stores, made, last, fixed, windows.length === 0 ? 'shared' : 'any')
+  if (several === undefined && spans === undefined && windows.length === 0) return undefined
+  const whole = several ?? alone
   const axes = new Set(whole.kernel.rows.map(({ index }) => index))
-  return { instance: { ...instance, ...whole }, stated, inside: insideOf(whole.kernel, axes) }
+  return { instance: { ...instance, ...whole }, stated, inside: insideOf(whole.kernel, axes), spans }
 }
 
 /** A reduction as the value of an element. */
