@@ -190,7 +190,7 @@ extern "C" int32_t heddle_launch_argmax__f16(const heddle_launch* launch, heddle
   heddle::Arguments arguments(launch, error, {"argmax__f16", 2, 2, 0});
   const int64_t m = arguments.dim(0, "m");
   const int64_t n = arguments.dim(1, "n");
-  // A block each computes rows of up to 32768 elements; the blocks of all rows together divide longer ones.
-  if (heddle::suit_blocks(n, 32768)) return in_rows::run(launch, error);
+  // A block each computes rows of up to 65536 elements, or many rows; the blocks of all rows together divide few longer ones.
+  if (heddle::suit_rows(heddle::Count(m), n, 65536, 132)) return in_rows::run(launch, error);
   return last_of_argmax__f16(launch, error);
 }

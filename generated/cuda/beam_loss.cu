@@ -7,13 +7,13 @@
 // beam_loss_warp_wide: a warp a row, 4 rows a block; 8 x 4 values a lane in registers
 // beam_loss_block_tall: a block of 512 threads a row; 1 x 4 values a lane in registers
 // beam_loss_block_wide: a block of 512 threads a row; 4 x 4 values a lane in registers
-// beam_loss_block_reread: a block of 512 threads a row; values computed again in every pass
-// beam_loss_part1: a warp for at most 512 chunks of 4, a block for every 2048 of more, at most 1024 blocks; the last to end combines theirs
+// beam_loss_block_reread: a block of 512 threads a row; values computed again in every pass, sums in that of the maximum that shifts them
 // beam_loss: a warp for at most 512 chunks of 4, a block for every 2048 of more, at most 1024 blocks; the last to end combines theirs
 #include "kernel.cuh"
 #include "apart.cuh"
+#include "shifted.cuh"
+#include "shifted_totals.cuh"
 #include "split.cuh"
-#include "totals.cuh"
 
 namespace {
 
@@ -22,6 +22,28 @@ constexpr int VEC = 4;
 namespace in_rows {
 
 constexpr int VEC = 4;
+
+// A maximum, and sums of exponentials shifted by it: how two parts of a row combine.
+struct Own0 {
+  using Value = heddle::Fields<2>;
+  using Element = Value;
+  static __device__ __forceinline__ Value identity() { return heddle::fields((-INFINITY), 0.0f); }
+  static __device__ __forceinline__ Value lift(Element element, int) { return element; }
+  static __device__ __forceinline__ Value combine([[maybe_unused]] const Value& left, [[maybe_unused]] const Value& right) {
+    const float left0 = heddle::field<float, 0>(left);
+    const float left1 = heddle::field<float, 1>(left);
+    const float right0 = heddle::field<float, 0>(right);
+    const float right1 = heddle::field<float, 1>(right);
+    return heddle::fields(heddle::larger(left0, right0), (left1 * expf(heddle::larger(left0, -3.4028235e+38f) - heddle::larger(heddle::larger(left0, right0), -3.4028235e+38f))) + (right1 * expf(heddle::larger(right0, -3.4028235e+38f) - heddle::larger(heddle::larger(left0, right0), -3.4028235e+38f))));
+  }
+  static __device__ __forceinline__ Value result(const Value& value) { return value; }
+  static __device__ __forceinline__ Value scaled([[maybe_unused]] const Value& left, const heddle::Fields<1>& top) {
+    const float left0 = heddle::field<float, 0>(left);
+    const float left1 = heddle::field<float, 1>(left);
+    const float top0 = heddle::field<float, 0>(top);
+    return heddle::fields(top0, left1 * expf(heddle::larger(left0, -3.4028235e+38f) - heddle::larger(top0, -3.4028235e+38f)));
+  }
+};
 
 // Row values stay in registers: CHUNKS chunks of VEC elements a lane.
 template <class Team, int CHUNKS, bool WHOLE>
@@ -86,7 +108,7 @@ __global__ void __launch_bounds__(Team::threads, 2) beam_loss_reread(
   const int r1 = static_cast<int>(position);
   const int64_t start = static_cast<int64_t>(heddle::read(parents, r1)) * v;
   constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
-  heddle::Accumulator<heddle::Max<float>> top_lanes;
+  heddle::Shifted<Own0> merged_lanes;
   HEDDLE_UNROLL_FEW
   for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(v); chunk += Team::lanes) {
     const int c0 = heddle::first_apart<VEC, STEP>(chunk);
@@ -94,24 +116,19 @@ __global__ void __launch_bounds__(Team::threads, 2) beam_loss_reread(
     const auto x = heddle::load_apart<VEC, STEP, WHOLE>(logits, start + c0, valid);
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
-      if (WHOLE || i < valid) top_lanes.add(x[i], c0 + i * STEP);
+      if (WHOLE || i < valid) merged_lanes.raise(x[i]);
     }
-    top_lanes.end_chunk();
-  }
-  const float top = team.reduce(top_lanes);
-  heddle::Accumulator<heddle::Sum<float>> total_lanes;
-  HEDDLE_UNROLL_FEW
-  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(v); chunk += Team::lanes) {
-    const int c0 = heddle::first_apart<VEC, STEP>(chunk);
-    const int valid = heddle::left_apart<STEP>(v - c0);
-    const auto x = heddle::load_apart<VEC, STEP, WHOLE>(logits, start + c0, valid);
+    const float shift = merged_lanes.rescale();
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
-      if (WHOLE || i < valid) total_lanes.add(expf(x[i] - top), c0 + i * STEP);
+      if (WHOLE || i < valid) merged_lanes.add_terms(expf(x[i] - shift));
     }
-    total_lanes.end_chunk();
+    merged_lanes.end_chunk();
   }
-  const float total = team.reduce(total_lanes);
+  const auto merged_fields = heddle::reduce_shifted(team, merged_lanes);
+  [[maybe_unused]] const float top = heddle::field<float, 0>(merged_fields);
+  [[maybe_unused]] const float total_shifted = heddle::field<float, 1>(merged_fields);
+  const float total = ((top == (-INFINITY)) && (v > 0)) ? NAN : total_shifted;
   if (team.lane() == 0) heddle::write(y, r1, (logf(total) + top) - heddle::read(logits, (static_cast<int64_t>(heddle::read(parents, r1)) * v) + max(heddle::read(words, r1), 0)));
 }
 
@@ -150,9 +167,27 @@ int32_t run(const heddle_launch* launch, heddle_error* error) {
 
 }  // namespace in_rows
 
-namespace part1 {
-
-constexpr int VEC = 4;
+// A maximum, and sums of exponentials shifted by it: how two parts of a row combine.
+struct Own0 {
+  using Value = heddle::Fields<2>;
+  using Element = Value;
+  static __device__ __forceinline__ Value identity() { return heddle::fields((-INFINITY), 0.0f); }
+  static __device__ __forceinline__ Value lift(Element element, int) { return element; }
+  static __device__ __forceinline__ Value combine([[maybe_unused]] const Value& left, [[maybe_unused]] const Value& right) {
+    const float left0 = heddle::field<float, 0>(left);
+    const float left1 = heddle::field<float, 1>(left);
+    const float right0 = heddle::field<float, 0>(right);
+    const float right1 = heddle::field<float, 1>(right);
+    return heddle::fields(heddle::larger(left0, right0), (left1 * expf(heddle::larger(left0, -3.4028235e+38f) - heddle::larger(heddle::larger(left0, right0), -3.4028235e+38f))) + (right1 * expf(heddle::larger(right0, -3.4028235e+38f) - heddle::larger(heddle::larger(left0, right0), -3.4028235e+38f))));
+  }
+  static __device__ __forceinline__ Value result(const Value& value) { return value; }
+  static __device__ __forceinline__ Value scaled([[maybe_unused]] const Value& left, const heddle::Fields<1>& top) {
+    const float left0 = heddle::field<float, 0>(left);
+    const float left1 = heddle::field<float, 1>(left);
+    const float top0 = heddle::field<float, 0>(top);
+    return heddle::fields(top0, left1 * expf(heddle::larger(left0, -3.4028235e+38f) - heddle::larger(top0, -3.4028235e+38f)));
+  }
+};
 
 // Teams combine the chunks of a tensor. One that is ALONE, or the last of several, computes the outputs.
 template <class Team, bool ALONE>
@@ -164,8 +199,9 @@ __global__ void __launch_bounds__(heddle::total_threads, 2) beam_loss_part1_part
     [[maybe_unused]] const heddle::Out<int> arrived,
     const int v,
     const heddle::In<float> logits,
+    const heddle::In<int> words_tensor,
     const heddle::In<int> parents,
-    const heddle::Out<float> top_once) {
+    const heddle::Out<float> y) {
   heddle::begin_kernel();
   [[maybe_unused]] const Team team;
   [[maybe_unused]] int64_t position = team.row() / parts;
@@ -176,7 +212,7 @@ __global__ void __launch_bounds__(heddle::total_threads, 2) beam_loss_part1_part
       heddle::is_aligned<VEC>(logits, 0);
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
-    heddle::Accumulator<heddle::Max<float>> top_lanes;
+    heddle::Shifted<Own0> merged_lanes;
     const int64_t stride = int64_t{parts} * Team::lanes;
     for (int64_t round = int64_t{part} * Team::lanes + team.lane(); round < chunks; round += heddle::total_loads * stride) {
       heddle::Chunk<float, VEC> logits_c1[heddle::total_loads];
@@ -196,87 +232,28 @@ __global__ void __launch_bounds__(heddle::total_threads, 2) beam_loss_part1_part
         [[maybe_unused]] const int valid = v - c1_0;
         HEDDLE_UNROLL
         for (int i = 0; i < VEC; ++i) {
-          if (WHOLE || i < valid) top_lanes.add(logits_c1[j][i], c1_0 + i);
+          if (WHOLE || i < valid) merged_lanes.raise(logits_c1[j][i]);
         }
-        top_lanes.end_chunk();
       }
-    }
-    if (!heddle::combine_totals<ALONE>(team, part, parts, sums, arrived, top_lanes)) return;
-    [[maybe_unused]] const float top = heddle::Max<float>::result(top_lanes.total);
-    if (team.lane() == 0) heddle::write(top_once, r1, top);
-  };
-  if (whole) {
-    compute(heddle::Constant<true>{});
-  } else {
-    compute(heddle::Constant<false>{});
-  }
-}
-
-int32_t run(const heddle_launch* launch, heddle_error* error) {
-  heddle::Arguments arguments(launch, error, {"beam_loss_part1", 3, 2, 0});
-  const int64_t r = arguments.dim(0, "r");
-  const int64_t v = arguments.dim(1, "v");
-  const auto logits = arguments.in<float>(0, "logits", heddle::Count(r) * v);
-  const auto parents = arguments.in<int>(1, "parents", r);
-  const auto top_once = arguments.out<float>(2, "top_once", r);
-  return heddle::launch_totals(launch, error, arguments, "beam_loss_part1", heddle::Count(r), heddle::Count(heddle::chunks_of<VEC>(static_cast<int>(v))), heddle::words_of_totals<heddle::Max<float>>, beam_loss_part1_parts<heddle::WalkingWarp, true>, beam_loss_part1_parts<heddle::WalkingBlock, true>, beam_loss_part1_parts<heddle::WalkingBlock, false>, static_cast<int>(v), logits, parents, top_once);
-}
-
-}  // namespace part1
-
-// Teams combine the chunks of a tensor. One that is ALONE, or the last of several, computes the outputs.
-template <class Team, bool ALONE>
-__global__ void __launch_bounds__(heddle::total_threads, 2) beam_loss_part2_parts(
-    const int64_t rows,
-    const int64_t chunks,
-    const int parts,
-    [[maybe_unused]] const heddle::Out<float> sums,
-    [[maybe_unused]] const heddle::Out<int> arrived,
-    const int v,
-    const heddle::In<float> logits,
-    const heddle::In<int> words_tensor,
-    const heddle::In<int> parents,
-    const heddle::In<float> top_once,
-    const heddle::Out<float> y) {
-  heddle::begin_kernel();
-  [[maybe_unused]] const Team team;
-  [[maybe_unused]] int64_t position = team.row() / parts;
-  if (position >= rows) return;
-  const int part = static_cast<int>(team.row() % parts);
-  const int r1 = static_cast<int>(position);
-  const float top_once_read = heddle::read(top_once, r1);
-  const bool whole = v % VEC == 0 &&
-      heddle::is_aligned<VEC>(logits, 0);
-  const auto compute = [&](auto choice) {
-    constexpr bool WHOLE = decltype(choice)::value;
-    heddle::Accumulator<heddle::Sum<float>> total_lanes;
-    const int64_t stride = int64_t{parts} * Team::lanes;
-    for (int64_t round = int64_t{part} * Team::lanes + team.lane(); round < chunks; round += heddle::total_loads * stride) {
-      heddle::Chunk<float, VEC> logits_c2[heddle::total_loads];
+      const float shift = merged_lanes.rescale();
       HEDDLE_UNROLL
       for (int j = 0; j < heddle::total_loads; ++j) {
         int64_t at = round + j * stride;
         if (at >= chunks) break;
-        const int c2_0 = static_cast<int>(at) * VEC;
-        [[maybe_unused]] const int valid = v - c2_0;
-        logits_c2[j] = heddle::load_chunk<VEC, WHOLE>(logits, (static_cast<int64_t>(heddle::read(parents, r1)) * v) + c2_0, valid);
-      }
-      HEDDLE_UNROLL
-      for (int j = 0; j < heddle::total_loads; ++j) {
-        int64_t at = round + j * stride;
-        if (at >= chunks) break;
-        const int c2_0 = static_cast<int>(at) * VEC;
-        [[maybe_unused]] const int valid = v - c2_0;
+        const int c1_0 = static_cast<int>(at) * VEC;
+        [[maybe_unused]] const int valid = v - c1_0;
         HEDDLE_UNROLL
         for (int i = 0; i < VEC; ++i) {
-          if (WHOLE || i < valid) total_lanes.add(expf(logits_c2[j][i] - top_once_read), c2_0 + i);
+          if (WHOLE || i < valid) merged_lanes.add_terms(expf(logits_c1[j][i] - shift));
         }
-        total_lanes.end_chunk();
+        merged_lanes.end_chunk();
       }
     }
-    if (!heddle::combine_totals<ALONE>(team, part, parts, sums, arrived, total_lanes)) return;
-    [[maybe_unused]] const float total = heddle::Sum<float>::result(total_lanes.total);
-    if (team.lane() == 0) heddle::write(y, r1, (logf(total) + top_once_read) - heddle::read(logits, (static_cast<int64_t>(heddle::read(parents, r1)) * v) + max(heddle::read(words_tensor, r1), 0)));
+    if (!heddle::combine_shifted<ALONE>(team, part, parts, sums, arrived, merged_lanes)) return;
+    [[maybe_unused]] const float top = heddle::field<float, 0>(Own0::result(merged_lanes.total));
+    [[maybe_unused]] const float total_shifted = heddle::field<float, 1>(Own0::result(merged_lanes.total));
+    const float total = ((top == (-INFINITY)) && (v > 0)) ? NAN : total_shifted;
+    if (team.lane() == 0) heddle::write(y, r1, (logf(total) + top) - heddle::read(logits, (static_cast<int64_t>(heddle::read(parents, r1)) * v) + max(heddle::read(words_tensor, r1), 0)));
   };
   if (whole) {
     compute(heddle::Constant<true>{});
@@ -288,15 +265,14 @@ __global__ void __launch_bounds__(heddle::total_threads, 2) beam_loss_part2_part
 }  // namespace
 
 static int32_t last_of_beam_loss(const heddle_launch* launch, heddle_error* error) {
-  heddle::Arguments arguments(launch, error, {"beam_loss", 5, 2, 0});
+  heddle::Arguments arguments(launch, error, {"beam_loss", 4, 2, 0});
   const int64_t r = arguments.dim(0, "r");
   const int64_t v = arguments.dim(1, "v");
   const auto logits = arguments.in<float>(0, "logits", heddle::Count(r) * v);
   const auto words_tensor = arguments.in<int>(1, "words", r);
   const auto parents = arguments.in<int>(2, "parents", r);
-  const auto top_once = arguments.in<float>(3, "top_once", r);
-  const auto y = arguments.out<float>(4, "y", r);
-  return heddle::launch_totals(launch, error, arguments, "beam_loss", heddle::Count(r), heddle::Count(heddle::chunks_of<VEC>(static_cast<int>(v))), heddle::words_of_totals<heddle::Sum<float>>, beam_loss_part2_parts<heddle::WalkingWarp, true>, beam_loss_part2_parts<heddle::WalkingBlock, true>, beam_loss_part2_parts<heddle::WalkingBlock, false>, static_cast<int>(v), logits, words_tensor, parents, top_once, y);
+  const auto y = arguments.out<float>(3, "y", r);
+  return heddle::launch_totals(launch, error, arguments, "beam_loss", heddle::Count(r), heddle::Count(heddle::chunks_of<VEC>(static_cast<int>(v))), heddle::words_of_totals<Own0>, beam_loss_part1_parts<heddle::WalkingWarp, true>, beam_loss_part1_parts<heddle::WalkingBlock, true>, beam_loss_part1_parts<heddle::WalkingBlock, false>, static_cast<int>(v), logits, words_tensor, parents, y);
 }
 
 extern "C" int32_t heddle_launch_beam_loss(const heddle_launch* launch, heddle_error* error) {
@@ -305,9 +281,5 @@ extern "C" int32_t heddle_launch_beam_loss(const heddle_launch* launch, heddle_e
   const int64_t v = arguments.dim(1, "v");
   // A block each computes rows of up to 24576 elements; the blocks of all rows together divide longer ones.
   if (heddle::suit_blocks(v, 24576)) return in_rows::run(launch, error);
-  const heddle::Count elements[] = {heddle::Count(r)};
-  heddle::Split<1> split(launch, error, arguments, "beam_loss", elements);
-  split.run(part1::run, 0, 2, -1);
-  split.run(last_of_beam_loss, 0, 1, 2, -1, 3);
-  return split.status;
+  return last_of_beam_loss(launch, error);
 }

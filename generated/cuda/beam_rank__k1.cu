@@ -4,13 +4,36 @@
 // beam_rank__k1_block: a block of 512 threads a row; 1 x 4 values a lane in registers
 // beam_rank__k1_warp_wide: a warp a row, 4 rows a block; 16 x 4 values a lane in registers
 // beam_rank__k1_block_wide: a block of 512 threads a row; 8 x 4 values a lane in registers
-// beam_rank__k1_block_reread: a block of 512 threads a row; values computed again in every pass
+// beam_rank__k1_block_reread: a block of 512 threads a row; values computed again in every pass, sums in that of the maximum that shifts them
 #include "kernel.cuh"
+#include "shifted.cuh"
 #include "top_k.cuh"
 
 namespace {
 
 constexpr int VEC = 4;
+
+// A maximum, and sums of exponentials shifted by it: how two parts of a row combine.
+struct Own0 {
+  using Value = heddle::Fields<2>;
+  using Element = Value;
+  static __device__ __forceinline__ Value identity() { return heddle::fields((-INFINITY), 0.0f); }
+  static __device__ __forceinline__ Value lift(Element element, int) { return element; }
+  static __device__ __forceinline__ Value combine([[maybe_unused]] const Value& left, [[maybe_unused]] const Value& right) {
+    const float left0 = heddle::field<float, 0>(left);
+    const float left1 = heddle::field<float, 1>(left);
+    const float right0 = heddle::field<float, 0>(right);
+    const float right1 = heddle::field<float, 1>(right);
+    return heddle::fields(heddle::larger(left0, right0), (left1 * expf(heddle::larger(left0, -3.4028235e+38f) - heddle::larger(heddle::larger(left0, right0), -3.4028235e+38f))) + (right1 * expf(heddle::larger(right0, -3.4028235e+38f) - heddle::larger(heddle::larger(left0, right0), -3.4028235e+38f))));
+  }
+  static __device__ __forceinline__ Value result(const Value& value) { return value; }
+  static __device__ __forceinline__ Value scaled([[maybe_unused]] const Value& left, const heddle::Fields<1>& top) {
+    const float left0 = heddle::field<float, 0>(left);
+    const float left1 = heddle::field<float, 1>(left);
+    const float top0 = heddle::field<float, 0>(top);
+    return heddle::fields(top0, left1 * expf(heddle::larger(left0, -3.4028235e+38f) - heddle::larger(top0, -3.4028235e+38f)));
+  }
+};
 
 // Row values stay in registers: CHUNKS chunks of VEC elements a lane.
 template <class Team, int CHUNKS>
@@ -142,33 +165,29 @@ __global__ void __launch_bounds__(Team::threads, 2) beam_rank_reread(
   }
   const auto rankedValues = rankedValues_lanes.finish(team, rankedValues_places);
   const int64_t start_2 = static_cast<int64_t>(r1) * p;
-  heddle::Accumulator<heddle::Max<float>> top1_lanes;
-  HEDDLE_UNROLL_FEW
+  heddle::Shifted<Own0> merged_lanes;
   for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(p); chunk += Team::lanes) {
     const int q0 = chunk * VEC;
     const int valid = p - q0;
     const auto tops_q = heddle::load_chunk<VEC, false>(tops, start_2 + q0, valid);
-    HEDDLE_UNROLL
-    for (int i = 0; i < VEC; ++i) {
-      if (i < valid) top1_lanes.add(tops_q[i], q0 + i);
-    }
-    top1_lanes.end_chunk();
-  }
-  const float top1 = team.reduce(top1_lanes);
-  if (team.lane() == 0) heddle::write(top, r1, top1);
-  heddle::Accumulator<heddle::Sum<float>> total1_lanes;
-  for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(p); chunk += Team::lanes) {
-    const int q0 = chunk * VEC;
-    const int valid = p - q0;
     const auto sums_q = heddle::load_chunk<VEC, false>(sums, start_2 + q0, valid);
-    const auto tops_q = heddle::load_chunk<VEC, false>(tops, start_2 + q0, valid);
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
-      if (i < valid) total1_lanes.add(sums_q[i] * expf(tops_q[i] - top1), q0 + i);
+      if (i < valid) merged_lanes.raise(tops_q[i]);
     }
-    total1_lanes.end_chunk();
+    const float shift = merged_lanes.rescale();
+    HEDDLE_UNROLL
+    for (int i = 0; i < VEC; ++i) {
+      if (i < valid) merged_lanes.add_terms(sums_q[i] * expf(tops_q[i] - shift));
+    }
+    merged_lanes.end_chunk();
   }
-  const float total1 = team.reduce(total1_lanes);
+  const auto merged_fields = heddle::reduce_shifted(team, merged_lanes);
+  [[maybe_unused]] const float top1 = heddle::field<float, 0>(merged_fields);
+  [[maybe_unused]] const float total1_shifted = heddle::field<float, 1>(merged_fields);
+  const float total1 = ((top1 == (-INFINITY)) && (p > 0)) ? NAN : total1_shifted;
+  if (team.lane() == 0) heddle::write(top, r1, top1);
+  if (team.lane() == 0) heddle::write(total, r1, total1);
   const int64_t start_3 = static_cast<int64_t>(r1) * 1;
   for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(1); chunk += Team::lanes) {
     const int i_value0 = chunk * VEC;
@@ -186,7 +205,6 @@ __global__ void __launch_bounds__(Team::threads, 2) beam_rank_reread(
     heddle::store_chunk<VEC, false>(best, start_3 + i_value0, valid, best_i);
     heddle::store_chunk<VEC, false>(words, start_3 + i_value0, valid, words_i);
   }
-  if (team.lane() == 0) heddle::write(total, r1, total1);
 }
 
 }  // namespace

@@ -7,14 +7,37 @@
 // greedy_loss__f32_warp_wide: a warp a row, 4 rows a block; 8 x 4 values a lane in registers
 // greedy_loss__f32_block_tall: a block of 512 threads a row; 1 x 4 values a lane in registers
 // greedy_loss__f32_block_wide: a block of 512 threads a row; 4 x 4 values a lane in registers
-// greedy_loss__f32_block_reread: a block of 512 threads a row; values computed again in every pass
+// greedy_loss__f32_block_reread: a block of 512 threads a row; values computed again in every pass, sums in that of the maximum that shifts them
 #include "kernel.cuh"
 #include "shared_row.cuh"
+#include "shifted.cuh"
 
 namespace {
 
 using T = float;
 constexpr int VEC = 4;
+
+// A maximum, and sums of exponentials shifted by it: how two parts of a row combine.
+struct Own0 {
+  using Value = heddle::Fields<2>;
+  using Element = Value;
+  static __device__ __forceinline__ Value identity() { return heddle::fields((-INFINITY), 0.0f); }
+  static __device__ __forceinline__ Value lift(Element element, int) { return element; }
+  static __device__ __forceinline__ Value combine([[maybe_unused]] const Value& left, [[maybe_unused]] const Value& right) {
+    const float left0 = heddle::field<float, 0>(left);
+    const float left1 = heddle::field<float, 1>(left);
+    const float right0 = heddle::field<float, 0>(right);
+    const float right1 = heddle::field<float, 1>(right);
+    return heddle::fields(heddle::larger(left0, right0), (left1 * expf(heddle::larger(left0, -3.4028235e+38f) - heddle::larger(heddle::larger(left0, right0), -3.4028235e+38f))) + (right1 * expf(heddle::larger(right0, -3.4028235e+38f) - heddle::larger(heddle::larger(left0, right0), -3.4028235e+38f))));
+  }
+  static __device__ __forceinline__ Value result(const Value& value) { return value; }
+  static __device__ __forceinline__ Value scaled([[maybe_unused]] const Value& left, const heddle::Fields<1>& top) {
+    const float left0 = heddle::field<float, 0>(left);
+    const float left1 = heddle::field<float, 1>(left);
+    const float top0 = heddle::field<float, 0>(top);
+    return heddle::fields(top0, left1 * expf(heddle::larger(left0, -3.4028235e+38f) - heddle::larger(top0, -3.4028235e+38f)));
+  }
+};
 
 // Row values stay in registers: CHUNKS chunks of VEC elements a lane.
 template <class Team, int CHUNKS>
@@ -127,7 +150,7 @@ __global__ void __launch_bounds__(Team::threads, 2) greedy_loss_reread(
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
     heddle::Accumulator<heddle::ArgMax<float>> best_lanes;
-    heddle::Accumulator<heddle::Max<float>> peak_lanes;
+    heddle::Shifted<Own0> merged_lanes;
     HEDDLE_UNROLL_FEW
     for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(v); chunk += Team::lanes) {
       const int c0 = chunk * VEC;
@@ -136,42 +159,38 @@ __global__ void __launch_bounds__(Team::threads, 2) greedy_loss_reread(
       HEDDLE_UNROLL
       for (int i = 0; i < VEC; ++i) {
         const float common = x[i];
+        if (WHOLE || i < valid) merged_lanes.raise(common);
+      }
+      const float shift = merged_lanes.rescale();
+      HEDDLE_UNROLL
+      for (int i = 0; i < VEC; ++i) {
+        const float common = x[i];
         if (WHOLE || i < valid) {
           best_lanes.add(common, c0 + i);
-          peak_lanes.add(common, c0 + i);
+          merged_lanes.add_terms(expf(common - shift));
         }
       }
       best_lanes.end_chunk();
-      peak_lanes.end_chunk();
+      merged_lanes.end_chunk();
     }
     const int best = team.reduce(best_lanes);
-    const float peak = team.reduce(peak_lanes);
-    const int word = ((peak > (-INFINITY)) && (peak < INFINITY)) ? best : (-1);
+    const auto merged_fields = heddle::reduce_shifted(team, merged_lanes);
+    [[maybe_unused]] const float peak = heddle::field<float, 0>(merged_fields);
+    [[maybe_unused]] const float total_shifted = heddle::field<float, 1>(merged_fields);
     const float said = (heddle::read(finished, r1) != 0) ? heddle::read(logits, (static_cast<int64_t>(r1) * v) + max(heddle::read(ends, 0), 0)) : heddle::read(logits, (static_cast<int64_t>(r1) * v) + best);
+    const float total = ((peak == (-INFINITY)) && (v > 0)) ? NAN : total_shifted;
+    const int word = ((peak > (-INFINITY)) && (peak < INFINITY)) ? best : (-1);
+    const float loss1 = (logf(total) + peak) - said;
     if (team.lane() == 0) heddle::write(words, r1, done ? max(heddle::read(ends, 0), 0) : word);
-    heddle::Accumulator<heddle::Sum<float>> total_lanes;
-    HEDDLE_UNROLL_FEW
-    for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(v); chunk += Team::lanes) {
-      const int c0 = chunk * VEC;
-      const int valid = v - c0;
-      const auto x = heddle::load_chunk<VEC, WHOLE>(logits, start + c0, valid);
-      HEDDLE_UNROLL
-      for (int i = 0; i < VEC; ++i) {
-        if (WHOLE || i < valid) total_lanes.add(expf(x[i] - peak), c0 + i);
-      }
-      total_lanes.end_chunk();
-    }
-    const float total = team.reduce(total_lanes);
+    if (team.lane() == 0) heddle::write(loss, r1, loss1);
     HEDDLE_SHARED(int, ended_places, Team::rows * 1);
     const auto ended = heddle::shared_row<Team, int, 1>(ended_places);
     for (int i_value = team.lane(); i_value < 1; i_value += Team::lanes) {
       ended.set(i_value, (heddle::fold<heddle::Max<int>>(e, [&](int k) { return (heddle::read(ends, k) == word) ? 1 : 0; }) == 1) ? 1 : 0);
     }
     team.meet();
-    const float loss1 = (logf(total) + peak) - said;
     const bool over = ((ended.get(0) == 1) || (word < 0)) || isLast;
     if (team.lane() == 0) heddle::write(finishedAfter, r1, (done || over) ? 1 : 0);
-    if (team.lane() == 0) heddle::write(loss, r1, loss1);
   };
   if (whole) {
     compute(heddle::Constant<true>{});

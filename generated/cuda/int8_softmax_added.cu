@@ -7,13 +7,36 @@
 // int8_softmax_added_warp_wide: a warp a row, 4 rows a block; 4 x 8 values a lane in registers
 // int8_softmax_added_block_tall: a block of 512 threads a row; 1 x 8 values a lane in registers
 // int8_softmax_added_block_wide: a block of 512 threads a row; 2 x 8 values a lane in registers
-// int8_softmax_added_block_reread: a block of 512 threads a row; values computed again in every pass
+// int8_softmax_added_block_reread: a block of 512 threads a row; values computed again in every pass, sums in that of the maximum that shifts them
 #include "kernel.cuh"
 #include "fast.cuh"
+#include "shifted.cuh"
 
 namespace {
 
 constexpr int VEC = 8;
+
+// A maximum, and sums of exponentials shifted by it: how two parts of a row combine.
+struct Own0 {
+  using Value = heddle::Fields<2>;
+  using Element = Value;
+  static __device__ __forceinline__ Value identity() { return heddle::fields((-INFINITY), 0.0f); }
+  static __device__ __forceinline__ Value lift(Element element, int) { return element; }
+  static __device__ __forceinline__ Value combine([[maybe_unused]] const Value& left, [[maybe_unused]] const Value& right) {
+    const float left0 = heddle::field<float, 0>(left);
+    const float left1 = heddle::field<float, 1>(left);
+    const float right0 = heddle::field<float, 0>(right);
+    const float right1 = heddle::field<float, 1>(right);
+    return heddle::fields(heddle::larger(left0, right0), (left1 * expf(heddle::larger(left0, -3.4028235e+38f) - heddle::larger(heddle::larger(left0, right0), -3.4028235e+38f))) + (right1 * expf(heddle::larger(right0, -3.4028235e+38f) - heddle::larger(heddle::larger(left0, right0), -3.4028235e+38f))));
+  }
+  static __device__ __forceinline__ Value result(const Value& value) { return value; }
+  static __device__ __forceinline__ Value scaled([[maybe_unused]] const Value& left, const heddle::Fields<1>& top) {
+    const float left0 = heddle::field<float, 0>(left);
+    const float left1 = heddle::field<float, 1>(left);
+    const float top0 = heddle::field<float, 0>(top);
+    return heddle::fields(top0, left1 * expf(heddle::larger(left0, -3.4028235e+38f) - heddle::larger(top0, -3.4028235e+38f)));
+  }
+};
 
 // Row values stay in registers: CHUNKS chunks of VEC elements a lane.
 template <class Team, int CHUNKS>
@@ -134,7 +157,7 @@ __global__ void __launch_bounds__(Team::threads, 2) int8_softmax_added_reread(
       heddle::is_aligned<VEC>(mask, 0);
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
-    heddle::Accumulator<heddle::Max<float>> top_lanes;
+    heddle::Shifted<Own0> merged_lanes;
     for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(n4); chunk += Team::lanes) {
       const int c2_0 = chunk * VEC;
       const int valid = n4 - c2_0;
@@ -145,28 +168,22 @@ __global__ void __launch_bounds__(Team::threads, 2) int8_softmax_added_reread(
         const int c2 = c2_0 + i;
         const float r2 = (static_cast<float>(x_c2[i]) * row_mul) * factor;
         const float v = (c2 < row_lengths) ? ((mask_c2[i] != 0) ? r2 : (r2 + value)) : (-1e+30f);
-        if (WHOLE || i < valid) top_lanes.add(v, c2_0 + i);
+        if (WHOLE || i < valid) merged_lanes.raise(v);
       }
-      top_lanes.end_chunk();
-    }
-    const float top = team.reduce(top_lanes);
-    heddle::Accumulator<heddle::Sum<float>> sum0_lanes;
-    for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(n4); chunk += Team::lanes) {
-      const int c2_0 = chunk * VEC;
-      const int valid = n4 - c2_0;
-      const auto mask_c2 = heddle::load_chunk<VEC, WHOLE>(mask, start + c2_0, valid);
-      const auto x_c2 = heddle::load_chunk<VEC, false>(x, (((static_cast<int64_t>(i_n) * n2) + i_n2) * (((((static_cast<int64_t>(n4) + 32) - 1) / 32) * 32) * n3)) + ((((static_cast<int64_t>(c2_0 >> 5) * 32) * n3) + (static_cast<int64_t>(i_n3) * 32)) + (c2_0 & 31)), valid);
+      const float shift = merged_lanes.rescale();
       HEDDLE_UNROLL
       for (int i = 0; i < VEC; ++i) {
         const int c2 = c2_0 + i;
         const float r2 = (static_cast<float>(x_c2[i]) * row_mul) * factor;
         const float v = (c2 < row_lengths) ? ((mask_c2[i] != 0) ? r2 : (r2 + value)) : (-1e+30f);
-        const float e = expf(v - top);
-        if (WHOLE || i < valid) sum0_lanes.add(e, c2_0 + i);
+        if (WHOLE || i < valid) merged_lanes.add_terms(expf(v - shift));
       }
-      sum0_lanes.end_chunk();
+      merged_lanes.end_chunk();
     }
-    const float sum0 = team.reduce(sum0_lanes);
+    const auto merged_fields = heddle::reduce_shifted(team, merged_lanes);
+    [[maybe_unused]] const float top = heddle::field<float, 0>(merged_fields);
+    [[maybe_unused]] const float sum0_shifted = heddle::field<float, 1>(merged_fields);
+    const float sum0 = ((top == (-INFINITY)) && (n4 > 0)) ? NAN : sum0_shifted;
     const float total = sum0 + eps;
     for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(n4); chunk += Team::lanes) {
       const int c2_0 = chunk * VEC;

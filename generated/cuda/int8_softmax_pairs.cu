@@ -7,13 +7,36 @@
 // int8_softmax_pairs_warp_wide: a warp a row, 4 rows a block; 4 x 8 values a lane in registers
 // int8_softmax_pairs_block_tall: a block of 512 threads a row; 1 x 8 values a lane in registers
 // int8_softmax_pairs_block_wide: a block of 512 threads a row; 2 x 8 values a lane in registers
-// int8_softmax_pairs_block_reread: a block of 512 threads a row; values computed again in every pass
+// int8_softmax_pairs_block_reread: a block of 512 threads a row; values computed again in every pass, sums in that of the maximum that shifts them
 #include "kernel.cuh"
 #include "fast.cuh"
+#include "shifted.cuh"
 
 namespace {
 
 constexpr int VEC = 8;
+
+// A maximum, and sums of exponentials shifted by it: how two parts of a row combine.
+struct Own0 {
+  using Value = heddle::Fields<2>;
+  using Element = Value;
+  static __device__ __forceinline__ Value identity() { return heddle::fields((-INFINITY), 0.0f); }
+  static __device__ __forceinline__ Value lift(Element element, int) { return element; }
+  static __device__ __forceinline__ Value combine([[maybe_unused]] const Value& left, [[maybe_unused]] const Value& right) {
+    const float left0 = heddle::field<float, 0>(left);
+    const float left1 = heddle::field<float, 1>(left);
+    const float right0 = heddle::field<float, 0>(right);
+    const float right1 = heddle::field<float, 1>(right);
+    return heddle::fields(heddle::larger(left0, right0), (left1 * heddle::fast::exp(heddle::larger(left0, -3.4028235e+38f) - heddle::larger(heddle::larger(left0, right0), -3.4028235e+38f))) + (right1 * heddle::fast::exp(heddle::larger(right0, -3.4028235e+38f) - heddle::larger(heddle::larger(left0, right0), -3.4028235e+38f))));
+  }
+  static __device__ __forceinline__ Value result(const Value& value) { return value; }
+  static __device__ __forceinline__ Value scaled([[maybe_unused]] const Value& left, const heddle::Fields<1>& top) {
+    const float left0 = heddle::field<float, 0>(left);
+    const float left1 = heddle::field<float, 1>(left);
+    const float top0 = heddle::field<float, 0>(top);
+    return heddle::fields(top0, left1 * heddle::fast::exp(heddle::larger(left0, -3.4028235e+38f) - heddle::larger(top0, -3.4028235e+38f)));
+  }
+};
 
 // Row values stay in registers: CHUNKS chunks of VEC elements a lane.
 template <class Team, int CHUNKS>
@@ -128,7 +151,7 @@ __global__ void __launch_bounds__(Team::threads, 2) int8_softmax_pairs_reread(
       heddle::is_aligned<VEC>(mask, 0);
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
-    heddle::Accumulator<heddle::Max<float>> top_lanes;
+    heddle::Shifted<Own0> merged_lanes;
     for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(n4); chunk += Team::lanes) {
       const int c4_0 = chunk * VEC;
       const int valid = n4 - c4_0;
@@ -138,27 +161,21 @@ __global__ void __launch_bounds__(Team::threads, 2) int8_softmax_pairs_reread(
       for (int i = 0; i < VEC; ++i) {
         const int c4 = c4_0 + i;
         const float v = (c4 < row_lengths) ? ((mask_c4[i] != 0) ? ((static_cast<float>(x_c4[i]) * row_mul) * factor) : (-65504.0f)) : (-1e+30f);
-        if (WHOLE || i < valid) top_lanes.add(v, c4_0 + i);
+        if (WHOLE || i < valid) merged_lanes.raise(v);
       }
-      top_lanes.end_chunk();
-    }
-    const float top = team.reduce(top_lanes);
-    heddle::Accumulator<heddle::Sum<float>> total_lanes;
-    for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(n4); chunk += Team::lanes) {
-      const int c4_0 = chunk * VEC;
-      const int valid = n4 - c4_0;
-      const auto mask_c4 = heddle::load_chunk<VEC, WHOLE>(mask, start + c4_0, valid);
-      const auto x_c4 = heddle::load_chunk<VEC, false>(x, (((static_cast<int64_t>(i_n) * n2) + i_n2) * (((((static_cast<int64_t>(n4) + 32) - 1) / 32) * 32) * n3)) + ((((static_cast<int64_t>(c4_0 >> 5) * 32) * n3) + (static_cast<int64_t>(i_n3) * 32)) + (c4_0 & 31)), valid);
+      const float shift = merged_lanes.rescale();
       HEDDLE_UNROLL
       for (int i = 0; i < VEC; ++i) {
         const int c4 = c4_0 + i;
         const float v = (c4 < row_lengths) ? ((mask_c4[i] != 0) ? ((static_cast<float>(x_c4[i]) * row_mul) * factor) : (-65504.0f)) : (-1e+30f);
-        const float e = heddle::fast::exp(v - top);
-        if (WHOLE || i < valid) total_lanes.add(e, c4_0 + i);
+        if (WHOLE || i < valid) merged_lanes.add_terms(heddle::fast::exp(v - shift));
       }
-      total_lanes.end_chunk();
+      merged_lanes.end_chunk();
     }
-    const float total = team.reduce(total_lanes);
+    const auto merged_fields = heddle::reduce_shifted(team, merged_lanes);
+    [[maybe_unused]] const float top = heddle::field<float, 0>(merged_fields);
+    [[maybe_unused]] const float total_shifted = heddle::field<float, 1>(merged_fields);
+    const float total = ((top == (-INFINITY)) && (n4 > 0)) ? NAN : total_shifted;
     for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(n4); chunk += Team::lanes) {
       const int c4_0 = chunk * VEC;
       const int valid = n4 - c4_0;

@@ -229,7 +229,7 @@ extern "C" int32_t heddle_launch_locate_rows(const heddle_launch* launch, heddle
   heddle::Arguments arguments(launch, error, {"locate_rows", 4, 2, 0});
   const int64_t t = arguments.dim(0, "t");
   const int64_t b = arguments.dim(1, "b");
-  // A block each computes rows of up to 65536 elements; the blocks of all rows together divide longer ones.
-  if (heddle::suit_blocks(b, 65536)) return in_rows::run(launch, error);
+  // A block each computes rows of up to 131072 elements, or many rows; the blocks of all rows together divide few longer ones.
+  if (heddle::suit_rows(heddle::Count(t), b, 131072, 132)) return in_rows::run(launch, error);
   return last_of_locate_rows(launch, error);
 }

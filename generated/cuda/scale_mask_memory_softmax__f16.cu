@@ -7,15 +7,38 @@
 // scale_mask_memory_softmax__f16_warp_wide: a warp a row, 4 rows a block; 4 x 8 values a lane in registers
 // scale_mask_memory_softmax__f16_block_tall: a block of 512 threads a row; 1 x 8 values a lane in registers
 // scale_mask_memory_softmax__f16_block_wide: a block of 512 threads a row; 2 x 8 values a lane in registers
-// scale_mask_memory_softmax__f16_block_reread: a block of 512 threads a row; values computed again in every pass
+// scale_mask_memory_softmax__f16_block_reread: a block of 512 threads a row; values computed again in every pass, sums in that of the maximum that shifts them
 #include "kernel.cuh"
 #include "apart.cuh"
 #include "fast.cuh"
+#include "shifted.cuh"
 
 namespace {
 
 using T = __half;
 constexpr int VEC = 8;
+
+// A maximum, and sums of exponentials shifted by it: how two parts of a row combine.
+struct Own0 {
+  using Value = heddle::Fields<2>;
+  using Element = Value;
+  static __device__ __forceinline__ Value identity() { return heddle::fields((-INFINITY), 0.0f); }
+  static __device__ __forceinline__ Value lift(Element element, int) { return element; }
+  static __device__ __forceinline__ Value combine([[maybe_unused]] const Value& left, [[maybe_unused]] const Value& right) {
+    const float left0 = heddle::field<float, 0>(left);
+    const float left1 = heddle::field<float, 1>(left);
+    const float right0 = heddle::field<float, 0>(right);
+    const float right1 = heddle::field<float, 1>(right);
+    return heddle::fields(heddle::larger(left0, right0), (left1 * heddle::fast::exp(heddle::larger(left0, -3.4028235e+38f) - heddle::larger(heddle::larger(left0, right0), -3.4028235e+38f))) + (right1 * heddle::fast::exp(heddle::larger(right0, -3.4028235e+38f) - heddle::larger(heddle::larger(left0, right0), -3.4028235e+38f))));
+  }
+  static __device__ __forceinline__ Value result(const Value& value) { return value; }
+  static __device__ __forceinline__ Value scaled([[maybe_unused]] const Value& left, const heddle::Fields<1>& top) {
+    const float left0 = heddle::field<float, 0>(left);
+    const float left1 = heddle::field<float, 1>(left);
+    const float top0 = heddle::field<float, 0>(top);
+    return heddle::fields(top0, left1 * heddle::fast::exp(heddle::larger(left0, -3.4028235e+38f) - heddle::larger(top0, -3.4028235e+38f)));
+  }
+};
 
 // Row values stay in registers: CHUNKS chunks of VEC elements a lane.
 template <class Team, int CHUNKS, bool WHOLE>
@@ -112,7 +135,7 @@ __global__ void __launch_bounds__(Team::threads, 2) scale_mask_memory_softmax_re
   const int64_t start = ((static_cast<int64_t>(i_b) * s) + i_s) * n;
   const int64_t start_2 = ((((static_cast<int64_t>(i_b) * h) + i_h) * s) + i_s) * n;
   constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
-  heddle::Accumulator<heddle::Max<float>> top_lanes;
+  heddle::Shifted<Own0> merged_lanes;
   for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n); chunk += Team::lanes) {
     const int c3_0 = heddle::first_apart<VEC, STEP>(chunk);
     const int valid = heddle::left_apart<STEP>(n - c3_0);
@@ -122,27 +145,21 @@ __global__ void __launch_bounds__(Team::threads, 2) scale_mask_memory_softmax_re
     for (int i = 0; i < VEC; ++i) {
       const int c3 = c3_0 + i * STEP;
       const float v = (c3 < row_lengths) ? ((mask_c3[i] != 0) ? (x_c3[i] * factor) : (-65504.0f)) : (-1e+30f);
-      if (WHOLE || i < valid) top_lanes.add(v, c3_0 + i * STEP);
+      if (WHOLE || i < valid) merged_lanes.raise(v);
     }
-    top_lanes.end_chunk();
-  }
-  const float top = team.reduce(top_lanes);
-  heddle::Accumulator<heddle::Sum<float>> total_lanes;
-  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n); chunk += Team::lanes) {
-    const int c3_0 = heddle::first_apart<VEC, STEP>(chunk);
-    const int valid = heddle::left_apart<STEP>(n - c3_0);
-    const auto mask_c3 = heddle::load_apart<VEC, STEP, WHOLE>(mask, start + c3_0, valid);
-    const auto x_c3 = heddle::load_apart<VEC, STEP, WHOLE>(x, start_2 + c3_0, valid);
+    const float shift = merged_lanes.rescale();
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
       const int c3 = c3_0 + i * STEP;
       const float v = (c3 < row_lengths) ? ((mask_c3[i] != 0) ? (x_c3[i] * factor) : (-65504.0f)) : (-1e+30f);
-      const float e = heddle::fast::exp(v - top);
-      if (WHOLE || i < valid) total_lanes.add(e, c3_0 + i * STEP);
+      if (WHOLE || i < valid) merged_lanes.add_terms(heddle::fast::exp(v - shift));
     }
-    total_lanes.end_chunk();
+    merged_lanes.end_chunk();
   }
-  const float total = team.reduce(total_lanes);
+  const auto merged_fields = heddle::reduce_shifted(team, merged_lanes);
+  [[maybe_unused]] const float top = heddle::field<float, 0>(merged_fields);
+  [[maybe_unused]] const float total_shifted = heddle::field<float, 1>(merged_fields);
+  const float total = ((top == (-INFINITY)) && (n > 0)) ? NAN : total_shifted;
   for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n); chunk += Team::lanes) {
     const int c3_0 = heddle::first_apart<VEC, STEP>(chunk);
     const int valid = heddle::left_apart<STEP>(n - c3_0);

@@ -7,15 +7,15 @@
 // softmax__f16_warp_wide: a warp a row, 4 rows a block; 4 x 8 values a lane in registers
 // softmax__f16_block_tall: a block of 512 threads a row; 1 x 8 values a lane in registers
 // softmax__f16_block_wide: a block of 512 threads a row; 2 x 8 values a lane in registers
-// softmax__f16_block_reread: a block of 512 threads a row; values computed again in every pass
+// softmax__f16_block_reread: a block of 512 threads a row; values computed again in every pass, sums in that of the maximum that shifts them
 // softmax_part1__f16: a warp for at most 512 chunks of 8, a block for every 2048 of more, at most 1024 blocks; the last to end combines theirs
-// softmax_part2__f16: a warp for at most 512 chunks of 8, a block for every 2048 of more, at most 1024 blocks; the last to end combines theirs
 // softmax__f16: elementwise: a chunk of 8 elements a thread, 256 threads a block
 #include "kernel.cuh"
 #include "apart.cuh"
 #include "fast.cuh"
+#include "shifted.cuh"
+#include "shifted_totals.cuh"
 #include "split.cuh"
-#include "totals.cuh"
 
 namespace {
 
@@ -25,6 +25,28 @@ constexpr int VEC = 8;
 namespace in_rows {
 
 constexpr int VEC = 8;
+
+// A maximum, and sums of exponentials shifted by it: how two parts of a row combine.
+struct Own0 {
+  using Value = heddle::Fields<2>;
+  using Element = Value;
+  static __device__ __forceinline__ Value identity() { return heddle::fields((-INFINITY), 0.0f); }
+  static __device__ __forceinline__ Value lift(Element element, int) { return element; }
+  static __device__ __forceinline__ Value combine([[maybe_unused]] const Value& left, [[maybe_unused]] const Value& right) {
+    const float left0 = heddle::field<float, 0>(left);
+    const float left1 = heddle::field<float, 1>(left);
+    const float right0 = heddle::field<float, 0>(right);
+    const float right1 = heddle::field<float, 1>(right);
+    return heddle::fields(heddle::larger(left0, right0), (left1 * heddle::fast::exp(heddle::larger(left0, -3.4028235e+38f) - heddle::larger(heddle::larger(left0, right0), -3.4028235e+38f))) + (right1 * heddle::fast::exp(heddle::larger(right0, -3.4028235e+38f) - heddle::larger(heddle::larger(left0, right0), -3.4028235e+38f))));
+  }
+  static __device__ __forceinline__ Value result(const Value& value) { return value; }
+  static __device__ __forceinline__ Value scaled([[maybe_unused]] const Value& left, const heddle::Fields<1>& top) {
+    const float left0 = heddle::field<float, 0>(left);
+    const float left1 = heddle::field<float, 1>(left);
+    const float top0 = heddle::field<float, 0>(top);
+    return heddle::fields(top0, left1 * heddle::fast::exp(heddle::larger(left0, -3.4028235e+38f) - heddle::larger(top0, -3.4028235e+38f)));
+  }
+};
 
 // Row values stay in registers: CHUNKS chunks of VEC elements a lane.
 template <class Team, int CHUNKS, bool WHOLE>
@@ -98,7 +120,7 @@ __global__ void __launch_bounds__(Team::threads, 2) softmax_reread(
   const int m1 = static_cast<int>(position);
   const int64_t start = static_cast<int64_t>(m1) * n;
   constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
-  heddle::Accumulator<heddle::Max<float>> top_lanes;
+  heddle::Shifted<Own0> merged_lanes;
   HEDDLE_UNROLL_FEW
   for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n); chunk += Team::lanes) {
     const int c0 = heddle::first_apart<VEC, STEP>(chunk);
@@ -106,25 +128,19 @@ __global__ void __launch_bounds__(Team::threads, 2) softmax_reread(
     const auto v = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c0, valid);
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
-      if (WHOLE || i < valid) top_lanes.add(v[i], c0 + i * STEP);
+      if (WHOLE || i < valid) merged_lanes.raise(v[i]);
     }
-    top_lanes.end_chunk();
-  }
-  const float top = team.reduce(top_lanes);
-  heddle::Accumulator<heddle::Sum<float>> total_lanes;
-  HEDDLE_UNROLL_FEW
-  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n); chunk += Team::lanes) {
-    const int c0 = heddle::first_apart<VEC, STEP>(chunk);
-    const int valid = heddle::left_apart<STEP>(n - c0);
-    const auto v = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c0, valid);
+    const float shift = merged_lanes.rescale();
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
-      const float e = heddle::fast::exp(v[i] - top);
-      if (WHOLE || i < valid) total_lanes.add(e, c0 + i * STEP);
+      if (WHOLE || i < valid) merged_lanes.add_terms(heddle::fast::exp(v[i] - shift));
     }
-    total_lanes.end_chunk();
+    merged_lanes.end_chunk();
   }
-  const float total = team.reduce(total_lanes);
+  const auto merged_fields = heddle::reduce_shifted(team, merged_lanes);
+  [[maybe_unused]] const float top = heddle::field<float, 0>(merged_fields);
+  [[maybe_unused]] const float total_shifted = heddle::field<float, 1>(merged_fields);
+  const float total = ((top == (-INFINITY)) && (n > 0)) ? NAN : total_shifted;
   HEDDLE_UNROLL_FEW
   for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n); chunk += Team::lanes) {
     const int c0 = heddle::first_apart<VEC, STEP>(chunk);
@@ -177,6 +193,28 @@ namespace part1 {
 
 constexpr int VEC = 8;
 
+// A maximum, and sums of exponentials shifted by it: how two parts of a row combine.
+struct Own0 {
+  using Value = heddle::Fields<2>;
+  using Element = Value;
+  static __device__ __forceinline__ Value identity() { return heddle::fields((-INFINITY), 0.0f); }
+  static __device__ __forceinline__ Value lift(Element element, int) { return element; }
+  static __device__ __forceinline__ Value combine([[maybe_unused]] const Value& left, [[maybe_unused]] const Value& right) {
+    const float left0 = heddle::field<float, 0>(left);
+    const float left1 = heddle::field<float, 1>(left);
+    const float right0 = heddle::field<float, 0>(right);
+    const float right1 = heddle::field<float, 1>(right);
+    return heddle::fields(heddle::larger(left0, right0), (left1 * heddle::fast::exp(heddle::larger(left0, -3.4028235e+38f) - heddle::larger(heddle::larger(left0, right0), -3.4028235e+38f))) + (right1 * heddle::fast::exp(heddle::larger(right0, -3.4028235e+38f) - heddle::larger(heddle::larger(left0, right0), -3.4028235e+38f))));
+  }
+  static __device__ __forceinline__ Value result(const Value& value) { return value; }
+  static __device__ __forceinline__ Value scaled([[maybe_unused]] const Value& left, const heddle::Fields<1>& top) {
+    const float left0 = heddle::field<float, 0>(left);
+    const float left1 = heddle::field<float, 1>(left);
+    const float top0 = heddle::field<float, 0>(top);
+    return heddle::fields(top0, left1 * heddle::fast::exp(heddle::larger(left0, -3.4028235e+38f) - heddle::larger(top0, -3.4028235e+38f)));
+  }
+};
+
 // Teams combine the chunks of a tensor. One that is ALONE, or the last of several, computes the outputs.
 template <class Team, bool ALONE>
 __global__ void __launch_bounds__(heddle::total_threads, 2) softmax_part1_parts(
@@ -187,7 +225,8 @@ __global__ void __launch_bounds__(heddle::total_threads, 2) softmax_part1_parts(
     [[maybe_unused]] const heddle::Out<int> arrived,
     const int n,
     const heddle::In<T> x,
-    const heddle::Out<float> top_once) {
+    const heddle::Out<float> top_once,
+    const heddle::Out<float> total_shifted_once) {
   heddle::begin_kernel();
   [[maybe_unused]] const Team team;
   [[maybe_unused]] int64_t position = team.row() / parts;
@@ -198,7 +237,7 @@ __global__ void __launch_bounds__(heddle::total_threads, 2) softmax_part1_parts(
       heddle::is_aligned<VEC>(x, 0);
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
-    heddle::Accumulator<heddle::Max<float>> top_lanes;
+    heddle::Shifted<Own0> merged_lanes;
     const int64_t stride = int64_t{parts} * Team::lanes;
     for (int64_t round = int64_t{part} * Team::lanes + team.lane(); round < chunks; round += heddle::total_loads * stride) {
       heddle::Chunk<T, VEC> x_c1[heddle::total_loads];
@@ -218,14 +257,28 @@ __global__ void __launch_bounds__(heddle::total_threads, 2) softmax_part1_parts(
         [[maybe_unused]] const int valid = n - c1_0;
         HEDDLE_UNROLL
         for (int i = 0; i < VEC; ++i) {
-          if (WHOLE || i < valid) top_lanes.add(x_c1[j][i], c1_0 + i);
+          if (WHOLE || i < valid) merged_lanes.raise(x_c1[j][i]);
         }
-        top_lanes.end_chunk();
+      }
+      const float shift = merged_lanes.rescale();
+      HEDDLE_UNROLL
+      for (int j = 0; j < heddle::total_loads; ++j) {
+        int64_t at = round + j * stride;
+        if (at >= chunks) break;
+        const int c1_0 = static_cast<int>(at) * VEC;
+        [[maybe_unused]] const int valid = n - c1_0;
+        HEDDLE_UNROLL
+        for (int i = 0; i < VEC; ++i) {
+          if (WHOLE || i < valid) merged_lanes.add_terms(heddle::fast::exp(x_c1[j][i] - shift));
+        }
+        merged_lanes.end_chunk();
       }
     }
-    if (!heddle::combine_totals<ALONE>(team, part, parts, sums, arrived, top_lanes)) return;
-    [[maybe_unused]] const float top = heddle::Max<float>::result(top_lanes.total);
+    if (!heddle::combine_shifted<ALONE>(team, part, parts, sums, arrived, merged_lanes)) return;
+    [[maybe_unused]] const float top = heddle::field<float, 0>(Own0::result(merged_lanes.total));
+    [[maybe_unused]] const float total_shifted = heddle::field<float, 1>(Own0::result(merged_lanes.total));
     if (team.lane() == 0) heddle::write(top_once, m1, top);
+    if (team.lane() == 0) heddle::write(total_shifted_once, m1, total_shifted);
   };
   if (whole) {
     compute(heddle::Constant<true>{});
@@ -235,90 +288,16 @@ __global__ void __launch_bounds__(heddle::total_threads, 2) softmax_part1_parts(
 }
 
 int32_t run(const heddle_launch* launch, heddle_error* error) {
-  heddle::Arguments arguments(launch, error, {"softmax_part1__f16", 2, 2, 0});
+  heddle::Arguments arguments(launch, error, {"softmax_part1__f16", 3, 2, 0});
   const int64_t m = arguments.dim(0, "m");
   const int64_t n = arguments.dim(1, "n");
   const auto x = arguments.in<T>(0, "x", heddle::Count(m) * n);
   const auto top_once = arguments.out<float>(1, "top_once", m);
-  return heddle::launch_totals(launch, error, arguments, "softmax_part1__f16", heddle::Count(m), heddle::Count(heddle::chunks_of<VEC>(static_cast<int>(n))), heddle::words_of_totals<heddle::Max<float>>, softmax_part1_parts<heddle::WalkingWarp, true>, softmax_part1_parts<heddle::WalkingBlock, true>, softmax_part1_parts<heddle::WalkingBlock, false>, static_cast<int>(n), x, top_once);
+  const auto total_shifted_once = arguments.out<float>(2, "total_shifted_once", m);
+  return heddle::launch_totals(launch, error, arguments, "softmax_part1__f16", heddle::Count(m), heddle::Count(heddle::chunks_of<VEC>(static_cast<int>(n))), heddle::words_of_totals<Own0>, softmax_part1_parts<heddle::WalkingWarp, true>, softmax_part1_parts<heddle::WalkingBlock, true>, softmax_part1_parts<heddle::WalkingBlock, false>, static_cast<int>(n), x, top_once, total_shifted_once);
 }
 
 }  // namespace part1
-
-namespace part2 {
-
-constexpr int VEC = 8;
-
-// Teams combine the chunks of a tensor. One that is ALONE, or the last of several, computes the outputs.
-template <class Team, bool ALONE>
-__global__ void __launch_bounds__(heddle::total_threads, 2) softmax_part2_parts(
-    const int64_t rows,
-    const int64_t chunks,
-    const int parts,
-    [[maybe_unused]] const heddle::Out<float> sums,
-    [[maybe_unused]] const heddle::Out<int> arrived,
-    const int n,
-    const heddle::In<T> x,
-    const heddle::In<float> top_once,
-    const heddle::Out<float> total_once) {
-  heddle::begin_kernel();
-  [[maybe_unused]] const Team team;
-  [[maybe_unused]] int64_t position = team.row() / parts;
-  if (position >= rows) return;
-  const int part = static_cast<int>(team.row() % parts);
-  const int m1 = static_cast<int>(position);
-  const float top_once_read = heddle::read(top_once, m1);
-  const bool whole = n % VEC == 0 &&
-      heddle::is_aligned<VEC>(x, 0);
-  const auto compute = [&](auto choice) {
-    constexpr bool WHOLE = decltype(choice)::value;
-    heddle::Accumulator<heddle::Sum<float>> total_lanes;
-    const int64_t stride = int64_t{parts} * Team::lanes;
-    for (int64_t round = int64_t{part} * Team::lanes + team.lane(); round < chunks; round += heddle::total_loads * stride) {
-      heddle::Chunk<T, VEC> x_c3[heddle::total_loads];
-      HEDDLE_UNROLL
-      for (int j = 0; j < heddle::total_loads; ++j) {
-        int64_t at = round + j * stride;
-        if (at >= chunks) break;
-        const int c3_0 = static_cast<int>(at) * VEC;
-        [[maybe_unused]] const int valid = n - c3_0;
-        x_c3[j] = heddle::load_chunk<VEC, WHOLE>(x, (static_cast<int64_t>(m1) * n) + c3_0, valid);
-      }
-      HEDDLE_UNROLL
-      for (int j = 0; j < heddle::total_loads; ++j) {
-        int64_t at = round + j * stride;
-        if (at >= chunks) break;
-        const int c3_0 = static_cast<int>(at) * VEC;
-        [[maybe_unused]] const int valid = n - c3_0;
-        HEDDLE_UNROLL
-        for (int i = 0; i < VEC; ++i) {
-          if (WHOLE || i < valid) total_lanes.add(heddle::fast::exp(x_c3[j][i] - top_once_read), c3_0 + i);
-        }
-        total_lanes.end_chunk();
-      }
-    }
-    if (!heddle::combine_totals<ALONE>(team, part, parts, sums, arrived, total_lanes)) return;
-    [[maybe_unused]] const float total = heddle::Sum<float>::result(total_lanes.total);
-    if (team.lane() == 0) heddle::write(total_once, m1, total);
-  };
-  if (whole) {
-    compute(heddle::Constant<true>{});
-  } else {
-    compute(heddle::Constant<false>{});
-  }
-}
-
-int32_t run(const heddle_launch* launch, heddle_error* error) {
-  heddle::Arguments arguments(launch, error, {"softmax_part2__f16", 3, 2, 0});
-  const int64_t m = arguments.dim(0, "m");
-  const int64_t n = arguments.dim(1, "n");
-  const auto x = arguments.in<T>(0, "x", heddle::Count(m) * n);
-  const auto top_once = arguments.in<float>(1, "top_once", m);
-  const auto total_once = arguments.out<float>(2, "total_once", m);
-  return heddle::launch_totals(launch, error, arguments, "softmax_part2__f16", heddle::Count(m), heddle::Count(heddle::chunks_of<VEC>(static_cast<int>(n))), heddle::words_of_totals<heddle::Sum<float>>, softmax_part2_parts<heddle::WalkingWarp, true>, softmax_part2_parts<heddle::WalkingBlock, true>, softmax_part2_parts<heddle::WalkingBlock, false>, static_cast<int>(n), x, top_once, total_once);
-}
-
-}  // namespace part2
 
 // Each thread computes one chunk of VEC elements.
 __global__ void __launch_bounds__(256, 1) softmax_elementwise(
@@ -326,7 +305,7 @@ __global__ void __launch_bounds__(256, 1) softmax_elementwise(
     const int n,
     const heddle::In<T> x,
     const heddle::In<float> top_once,
-    const heddle::In<float> total_once,
+    const heddle::In<float> total_shifted_once,
     const heddle::Out<T> y) {
   heddle::begin_kernel();
   int64_t position = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
@@ -334,15 +313,16 @@ __global__ void __launch_bounds__(256, 1) softmax_elementwise(
   const int c0 = heddle::peel(position, heddle::chunks_of<VEC>(n)) * VEC;
   const int valid = n - c0;
   const int m1 = static_cast<int>(position);
-  const float total_once_read = heddle::read(total_once, m1);
   const float top_once_read = heddle::read(top_once, m1);
+  const float total_shifted_once_read = heddle::read(total_shifted_once, m1);
+  const float total = ((top_once_read == (-INFINITY)) && (n > 0)) ? NAN : total_shifted_once_read;
   const int64_t start = static_cast<int64_t>(m1) * n;
   const auto v = heddle::load_chunk<VEC>(x, start + c0, valid);
   float y_c[VEC];
   HEDDLE_UNROLL
   for (int i = 0; i < VEC; ++i) {
     const float e = heddle::fast::exp(v[i] - top_once_read);
-    y_c[i] = heddle::fast::quotient(e, total_once_read);
+    y_c[i] = heddle::fast::quotient(e, total);
   }
   heddle::store_chunk<VEC>(y, start + c0, valid, y_c);
 }
@@ -355,11 +335,11 @@ static int32_t last_of_softmax__f16(const heddle_launch* launch, heddle_error* e
   const int64_t n = arguments.dim(1, "n");
   const auto x = arguments.in<T>(0, "x", heddle::Count(m) * n);
   const auto top_once = arguments.in<float>(1, "top_once", m);
-  const auto total_once = arguments.in<float>(2, "total_once", m);
+  const auto total_shifted_once = arguments.in<float>(2, "total_shifted_once", m);
   const auto y = arguments.out<T>(3, "y", heddle::Count(m) * n);
   const int64_t work = arguments.work(heddle::Count(m) * heddle::chunks_of<VEC>(static_cast<int>(n)), 256);
   if (arguments.status != HEDDLE_OK || work == 0) return arguments.status;
-  return heddle::launch_elements(launch, error, "softmax__f16", work, 256, softmax_elementwise, work, static_cast<int>(n), x, top_once, total_once, y);
+  return heddle::launch_elements(launch, error, "softmax__f16", work, 256, softmax_elementwise, work, static_cast<int>(n), x, top_once, total_shifted_once, y);
 }
 
 extern "C" int32_t heddle_launch_softmax__f16(const heddle_launch* launch, heddle_error* error) {
@@ -370,8 +350,7 @@ extern "C" int32_t heddle_launch_softmax__f16(const heddle_launch* launch, heddl
   if (heddle::suit_blocks(n, 98304)) return in_rows::run(launch, error);
   const heddle::Count elements[] = {heddle::Count(m), heddle::Count(m)};
   heddle::Split<2> split(launch, error, arguments, "softmax__f16", elements);
-  split.run(part1::run, 0, -1);
-  split.run(part2::run, 0, -1, -2);
+  split.run(part1::run, 0, -1, -2);
   split.run(last_of_softmax__f16, 0, -1, -2, 1);
   return split.status;
 }

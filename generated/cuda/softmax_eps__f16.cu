@@ -7,15 +7,15 @@
 // softmax_eps__f16_warp_wide: a warp a row, 4 rows a block; 4 x 8 values a lane in registers
 // softmax_eps__f16_block_tall: a block of 512 threads a row; 1 x 8 values a lane in registers
 // softmax_eps__f16_block_wide: a block of 512 threads a row; 2 x 8 values a lane in registers
-// softmax_eps__f16_block_reread: a block of 512 threads a row; values computed again in every pass
+// softmax_eps__f16_block_reread: a block of 512 threads a row; values computed again in every pass, sums in that of the maximum that shifts them
 // softmax_eps_part1__f16: a warp for at most 512 chunks of 8, a block for every 2048 of more, at most 1024 blocks; the last to end combines theirs
-// softmax_eps_part2__f16: a warp for at most 512 chunks of 8, a block for every 2048 of more, at most 1024 blocks; the last to end combines theirs
 // softmax_eps__f16: elementwise: a chunk of 8 elements a thread, 256 threads a block
 #include "kernel.cuh"
 #include "apart.cuh"
 #include "fast.cuh"
+#include "shifted.cuh"
+#include "shifted_totals.cuh"
 #include "split.cuh"
-#include "totals.cuh"
 
 namespace {
 
@@ -25,6 +25,28 @@ constexpr int VEC = 8;
 namespace in_rows {
 
 constexpr int VEC = 8;
+
+// A maximum, and sums of exponentials shifted by it: how two parts of a row combine.
+struct Own0 {
+  using Value = heddle::Fields<2>;
+  using Element = Value;
+  static __device__ __forceinline__ Value identity() { return heddle::fields((-INFINITY), 0.0f); }
+  static __device__ __forceinline__ Value lift(Element element, int) { return element; }
+  static __device__ __forceinline__ Value combine([[maybe_unused]] const Value& left, [[maybe_unused]] const Value& right) {
+    const float left0 = heddle::field<float, 0>(left);
+    const float left1 = heddle::field<float, 1>(left);
+    const float right0 = heddle::field<float, 0>(right);
+    const float right1 = heddle::field<float, 1>(right);
+    return heddle::fields(heddle::larger(left0, right0), (left1 * expf(heddle::larger(left0, -3.4028235e+38f) - heddle::larger(heddle::larger(left0, right0), -3.4028235e+38f))) + (right1 * expf(heddle::larger(right0, -3.4028235e+38f) - heddle::larger(heddle::larger(left0, right0), -3.4028235e+38f))));
+  }
+  static __device__ __forceinline__ Value result(const Value& value) { return value; }
+  static __device__ __forceinline__ Value scaled([[maybe_unused]] const Value& left, const heddle::Fields<1>& top) {
+    const float left0 = heddle::field<float, 0>(left);
+    const float left1 = heddle::field<float, 1>(left);
+    const float top0 = heddle::field<float, 0>(top);
+    return heddle::fields(top0, left1 * expf(heddle::larger(left0, -3.4028235e+38f) - heddle::larger(top0, -3.4028235e+38f)));
+  }
+};
 
 // Row values stay in registers: CHUNKS chunks of VEC elements a lane.
 template <class Team, int CHUNKS, bool WHOLE>
@@ -101,7 +123,7 @@ __global__ void __launch_bounds__(Team::threads, 2) softmax_eps_reread(
   const int m1 = static_cast<int>(position);
   const int64_t start = static_cast<int64_t>(m1) * n;
   constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
-  heddle::Accumulator<heddle::Max<float>> top_lanes;
+  heddle::Shifted<Own0> merged_lanes;
   HEDDLE_UNROLL_FEW
   for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n); chunk += Team::lanes) {
     const int c0 = heddle::first_apart<VEC, STEP>(chunk);
@@ -109,25 +131,19 @@ __global__ void __launch_bounds__(Team::threads, 2) softmax_eps_reread(
     const auto v = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c0, valid);
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
-      if (WHOLE || i < valid) top_lanes.add(v[i], c0 + i * STEP);
+      if (WHOLE || i < valid) merged_lanes.raise(v[i]);
     }
-    top_lanes.end_chunk();
-  }
-  const float top = team.reduce(top_lanes);
-  heddle::Accumulator<heddle::Sum<float>> sum0_lanes;
-  HEDDLE_UNROLL_FEW
-  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n); chunk += Team::lanes) {
-    const int c0 = heddle::first_apart<VEC, STEP>(chunk);
-    const int valid = heddle::left_apart<STEP>(n - c0);
-    const auto v = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c0, valid);
+    const float shift = merged_lanes.rescale();
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
-      const float e = expf(v[i] - top);
-      if (WHOLE || i < valid) sum0_lanes.add(e, c0 + i * STEP);
+      if (WHOLE || i < valid) merged_lanes.add_terms(expf(v[i] - shift));
     }
-    sum0_lanes.end_chunk();
+    merged_lanes.end_chunk();
   }
-  const float sum0 = team.reduce(sum0_lanes);
+  const auto merged_fields = heddle::reduce_shifted(team, merged_lanes);
+  [[maybe_unused]] const float top = heddle::field<float, 0>(merged_fields);
+  [[maybe_unused]] const float sum0_shifted = heddle::field<float, 1>(merged_fields);
+  const float sum0 = ((top == (-INFINITY)) && (n > 0)) ? NAN : sum0_shifted;
   const float total = sum0 + eps;
   HEDDLE_UNROLL_FEW
   for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n); chunk += Team::lanes) {
@@ -182,6 +198,28 @@ namespace part1 {
 
 constexpr int VEC = 8;
 
+// A maximum, and sums of exponentials shifted by it: how two parts of a row combine.
+struct Own0 {
+  using Value = heddle::Fields<2>;
+  using Element = Value;
+  static __device__ __forceinline__ Value identity() { return heddle::fields((-INFINITY), 0.0f); }
+  static __device__ __forceinline__ Value lift(Element element, int) { return element; }
+  static __device__ __forceinline__ Value combine([[maybe_unused]] const Value& left, [[maybe_unused]] const Value& right) {
+    const float left0 = heddle::field<float, 0>(left);
+    const float left1 = heddle::field<float, 1>(left);
+    const float right0 = heddle::field<float, 0>(right);
+    const float right1 = heddle::field<float, 1>(right);
+    return heddle::fields(heddle::larger(left0, right0), (left1 * expf(heddle::larger(left0, -3.4028235e+38f) - heddle::larger(heddle::larger(left0, right0), -3.4028235e+38f))) + (right1 * expf(heddle::larger(right0, -3.4028235e+38f) - heddle::larger(heddle::larger(left0, right0), -3.4028235e+38f))));
+  }
+  static __device__ __forceinline__ Value result(const Value& value) { return value; }
+  static __device__ __forceinline__ Value scaled([[maybe_unused]] const Value& left, const heddle::Fields<1>& top) {
+    const float left0 = heddle::field<float, 0>(left);
+    const float left1 = heddle::field<float, 1>(left);
+    const float top0 = heddle::field<float, 0>(top);
+    return heddle::fields(top0, left1 * expf(heddle::larger(left0, -3.4028235e+38f) - heddle::larger(top0, -3.4028235e+38f)));
+  }
+};
+
 // Teams combine the chunks of a tensor. One that is ALONE, or the last of several, computes the outputs.
 template <class Team, bool ALONE>
 __global__ void __launch_bounds__(heddle::total_threads, 2) softmax_eps_part1_parts(
@@ -192,7 +230,8 @@ __global__ void __launch_bounds__(heddle::total_threads, 2) softmax_eps_part1_pa
     [[maybe_unused]] const heddle::Out<int> arrived,
     const int n,
     const heddle::In<T> x,
-    const heddle::Out<float> top_once) {
+    const heddle::Out<float> top_once,
+    const heddle::Out<float> sum0_shifted_once) {
   heddle::begin_kernel();
   [[maybe_unused]] const Team team;
   [[maybe_unused]] int64_t position = team.row() / parts;
@@ -203,7 +242,7 @@ __global__ void __launch_bounds__(heddle::total_threads, 2) softmax_eps_part1_pa
       heddle::is_aligned<VEC>(x, 0);
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
-    heddle::Accumulator<heddle::Max<float>> top_lanes;
+    heddle::Shifted<Own0> merged_lanes;
     const int64_t stride = int64_t{parts} * Team::lanes;
     for (int64_t round = int64_t{part} * Team::lanes + team.lane(); round < chunks; round += heddle::total_loads * stride) {
       heddle::Chunk<T, VEC> x_c1[heddle::total_loads];
@@ -223,14 +262,28 @@ __global__ void __launch_bounds__(heddle::total_threads, 2) softmax_eps_part1_pa
         [[maybe_unused]] const int valid = n - c1_0;
         HEDDLE_UNROLL
         for (int i = 0; i < VEC; ++i) {
-          if (WHOLE || i < valid) top_lanes.add(x_c1[j][i], c1_0 + i);
+          if (WHOLE || i < valid) merged_lanes.raise(x_c1[j][i]);
         }
-        top_lanes.end_chunk();
+      }
+      const float shift = merged_lanes.rescale();
+      HEDDLE_UNROLL
+      for (int j = 0; j < heddle::total_loads; ++j) {
+        int64_t at = round + j * stride;
+        if (at >= chunks) break;
+        const int c1_0 = static_cast<int>(at) * VEC;
+        [[maybe_unused]] const int valid = n - c1_0;
+        HEDDLE_UNROLL
+        for (int i = 0; i < VEC; ++i) {
+          if (WHOLE || i < valid) merged_lanes.add_terms(expf(x_c1[j][i] - shift));
+        }
+        merged_lanes.end_chunk();
       }
     }
-    if (!heddle::combine_totals<ALONE>(team, part, parts, sums, arrived, top_lanes)) return;
-    [[maybe_unused]] const float top = heddle::Max<float>::result(top_lanes.total);
+    if (!heddle::combine_shifted<ALONE>(team, part, parts, sums, arrived, merged_lanes)) return;
+    [[maybe_unused]] const float top = heddle::field<float, 0>(Own0::result(merged_lanes.total));
+    [[maybe_unused]] const float sum0_shifted = heddle::field<float, 1>(Own0::result(merged_lanes.total));
     if (team.lane() == 0) heddle::write(top_once, m1, top);
+    if (team.lane() == 0) heddle::write(sum0_shifted_once, m1, sum0_shifted);
   };
   if (whole) {
     compute(heddle::Constant<true>{});
@@ -240,92 +293,17 @@ __global__ void __launch_bounds__(heddle::total_threads, 2) softmax_eps_part1_pa
 }
 
 int32_t run(const heddle_launch* launch, heddle_error* error) {
-  heddle::Arguments arguments(launch, error, {"softmax_eps_part1__f16", 2, 2, 1});
+  heddle::Arguments arguments(launch, error, {"softmax_eps_part1__f16", 3, 2, 1});
   const int64_t m = arguments.dim(0, "m");
   const int64_t n = arguments.dim(1, "n");
   arguments.f32_attr(0, "eps");
   const auto x = arguments.in<T>(0, "x", heddle::Count(m) * n);
   const auto top_once = arguments.out<float>(1, "top_once", m);
-  return heddle::launch_totals(launch, error, arguments, "softmax_eps_part1__f16", heddle::Count(m), heddle::Count(heddle::chunks_of<VEC>(static_cast<int>(n))), heddle::words_of_totals<heddle::Max<float>>, softmax_eps_part1_parts<heddle::WalkingWarp, true>, softmax_eps_part1_parts<heddle::WalkingBlock, true>, softmax_eps_part1_parts<heddle::WalkingBlock, false>, static_cast<int>(n), x, top_once);
+  const auto sum0_shifted_once = arguments.out<float>(2, "sum0_shifted_once", m);
+  return heddle::launch_totals(launch, error, arguments, "softmax_eps_part1__f16", heddle::Count(m), heddle::Count(heddle::chunks_of<VEC>(static_cast<int>(n))), heddle::words_of_totals<Own0>, softmax_eps_part1_parts<heddle::WalkingWarp, true>, softmax_eps_part1_parts<heddle::WalkingBlock, true>, softmax_eps_part1_parts<heddle::WalkingBlock, false>, static_cast<int>(n), x, top_once, sum0_shifted_once);
 }
 
 }  // namespace part1
-
-namespace part2 {
-
-constexpr int VEC = 8;
-
-// Teams combine the chunks of a tensor. One that is ALONE, or the last of several, computes the outputs.
-template <class Team, bool ALONE>
-__global__ void __launch_bounds__(heddle::total_threads, 2) softmax_eps_part2_parts(
-    const int64_t rows,
-    const int64_t chunks,
-    const int parts,
-    [[maybe_unused]] const heddle::Out<float> sums,
-    [[maybe_unused]] const heddle::Out<int> arrived,
-    const int n,
-    const heddle::In<T> x,
-    const heddle::In<float> top_once,
-    const heddle::Out<float> sum0_once) {
-  heddle::begin_kernel();
-  [[maybe_unused]] const Team team;
-  [[maybe_unused]] int64_t position = team.row() / parts;
-  if (position >= rows) return;
-  const int part = static_cast<int>(team.row() % parts);
-  const int m1 = static_cast<int>(position);
-  const float top_once_read = heddle::read(top_once, m1);
-  const bool whole = n % VEC == 0 &&
-      heddle::is_aligned<VEC>(x, 0);
-  const auto compute = [&](auto choice) {
-    constexpr bool WHOLE = decltype(choice)::value;
-    heddle::Accumulator<heddle::Sum<float>> sum0_lanes;
-    const int64_t stride = int64_t{parts} * Team::lanes;
-    for (int64_t round = int64_t{part} * Team::lanes + team.lane(); round < chunks; round += heddle::total_loads * stride) {
-      heddle::Chunk<T, VEC> x_c3[heddle::total_loads];
-      HEDDLE_UNROLL
-      for (int j = 0; j < heddle::total_loads; ++j) {
-        int64_t at = round + j * stride;
-        if (at >= chunks) break;
-        const int c3_0 = static_cast<int>(at) * VEC;
-        [[maybe_unused]] const int valid = n - c3_0;
-        x_c3[j] = heddle::load_chunk<VEC, WHOLE>(x, (static_cast<int64_t>(m1) * n) + c3_0, valid);
-      }
-      HEDDLE_UNROLL
-      for (int j = 0; j < heddle::total_loads; ++j) {
-        int64_t at = round + j * stride;
-        if (at >= chunks) break;
-        const int c3_0 = static_cast<int>(at) * VEC;
-        [[maybe_unused]] const int valid = n - c3_0;
-        HEDDLE_UNROLL
-        for (int i = 0; i < VEC; ++i) {
-          if (WHOLE || i < valid) sum0_lanes.add(expf(x_c3[j][i] - top_once_read), c3_0 + i);
-        }
-        sum0_lanes.end_chunk();
-      }
-    }
-    if (!heddle::combine_totals<ALONE>(team, part, parts, sums, arrived, sum0_lanes)) return;
-    [[maybe_unused]] const float sum0 = heddle::Sum<float>::result(sum0_lanes.total);
-    if (team.lane() == 0) heddle::write(sum0_once, m1, sum0);
-  };
-  if (whole) {
-    compute(heddle::Constant<true>{});
-  } else {
-    compute(heddle::Constant<false>{});
-  }
-}
-
-int32_t run(const heddle_launch* launch, heddle_error* error) {
-  heddle::Arguments arguments(launch, error, {"softmax_eps_part2__f16", 3, 2, 1});
-  const int64_t m = arguments.dim(0, "m");
-  const int64_t n = arguments.dim(1, "n");
-  arguments.f32_attr(0, "eps");
-  const auto x = arguments.in<T>(0, "x", heddle::Count(m) * n);
-  const auto top_once = arguments.in<float>(1, "top_once", m);
-  const auto sum0_once = arguments.out<float>(2, "sum0_once", m);
-  return heddle::launch_totals(launch, error, arguments, "softmax_eps_part2__f16", heddle::Count(m), heddle::Count(heddle::chunks_of<VEC>(static_cast<int>(n))), heddle::words_of_totals<heddle::Sum<float>>, softmax_eps_part2_parts<heddle::WalkingWarp, true>, softmax_eps_part2_parts<heddle::WalkingBlock, true>, softmax_eps_part2_parts<heddle::WalkingBlock, false>, static_cast<int>(n), x, top_once, sum0_once);
-}
-
-}  // namespace part2
 
 // Each thread computes one chunk of VEC elements.
 __global__ void __launch_bounds__(256, 1) softmax_eps_elementwise(
@@ -334,7 +312,7 @@ __global__ void __launch_bounds__(256, 1) softmax_eps_elementwise(
     const float eps,
     const heddle::In<T> x,
     const heddle::In<float> top_once,
-    const heddle::In<float> sum0_once,
+    const heddle::In<float> sum0_shifted_once,
     const heddle::Out<T> y) {
   heddle::begin_kernel();
   int64_t position = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
@@ -342,9 +320,10 @@ __global__ void __launch_bounds__(256, 1) softmax_eps_elementwise(
   const int c0 = heddle::peel(position, heddle::chunks_of<VEC>(n)) * VEC;
   const int valid = n - c0;
   const int m1 = static_cast<int>(position);
-  const float sum0_once_read = heddle::read(sum0_once, m1);
   const float top_once_read = heddle::read(top_once, m1);
-  const float total = sum0_once_read + eps;
+  const float sum0_shifted_once_read = heddle::read(sum0_shifted_once, m1);
+  const float sum0 = ((top_once_read == (-INFINITY)) && (n > 0)) ? NAN : sum0_shifted_once_read;
+  const float total = sum0 + eps;
   const int64_t start = static_cast<int64_t>(m1) * n;
   const auto v = heddle::load_chunk<VEC>(x, start + c0, valid);
   float y_c[VEC];
@@ -365,11 +344,11 @@ static int32_t last_of_softmax_eps__f16(const heddle_launch* launch, heddle_erro
   const float eps = arguments.f32_attr(0, "eps");
   const auto x = arguments.in<T>(0, "x", heddle::Count(m) * n);
   const auto top_once = arguments.in<float>(1, "top_once", m);
-  const auto sum0_once = arguments.in<float>(2, "sum0_once", m);
+  const auto sum0_shifted_once = arguments.in<float>(2, "sum0_shifted_once", m);
   const auto y = arguments.out<T>(3, "y", heddle::Count(m) * n);
   const int64_t work = arguments.work(heddle::Count(m) * heddle::chunks_of<VEC>(static_cast<int>(n)), 256);
   if (arguments.status != HEDDLE_OK || work == 0) return arguments.status;
-  return heddle::launch_elements(launch, error, "softmax_eps__f16", work, 256, softmax_eps_elementwise, work, static_cast<int>(n), eps, x, top_once, sum0_once, y);
+  return heddle::launch_elements(launch, error, "softmax_eps__f16", work, 256, softmax_eps_elementwise, work, static_cast<int>(n), eps, x, top_once, sum0_shifted_once, y);
 }
 
 extern "C" int32_t heddle_launch_softmax_eps__f16(const heddle_launch* launch, heddle_error* error) {
@@ -380,8 +359,7 @@ extern "C" int32_t heddle_launch_softmax_eps__f16(const heddle_launch* launch, h
   if (heddle::suit_blocks(n, 98304)) return in_rows::run(launch, error);
   const heddle::Count elements[] = {heddle::Count(m), heddle::Count(m)};
   heddle::Split<2> split(launch, error, arguments, "softmax_eps__f16", elements);
-  split.run(part1::run, 0, -1);
-  split.run(part2::run, 0, -1, -2);
+  split.run(part1::run, 0, -1, -2);
   split.run(last_of_softmax_eps__f16, 0, -1, -2, 1);
   return split.status;
 }

@@ -7,13 +7,13 @@
 // token_loss__bf16_warp_wide: a warp a row, 4 rows a block; 4 x 8 values a lane in registers
 // token_loss__bf16_block_tall: a block of 512 threads a row; 1 x 8 values a lane in registers
 // token_loss__bf16_block_wide: a block of 512 threads a row; 2 x 8 values a lane in registers
-// token_loss__bf16_block_reread: a block of 512 threads a row; values computed again in every pass
-// token_loss_part1__bf16: a warp for at most 512 chunks of 8, a block for every 2048 of more, at most 1024 blocks; the last to end combines theirs
+// token_loss__bf16_block_reread: a block of 512 threads a row; values computed again in every pass, sums in that of the maximum that shifts them
 // token_loss__bf16: a warp for at most 512 chunks of 8, a block for every 2048 of more, at most 1024 blocks; the last to end combines theirs
 #include "kernel.cuh"
 #include "apart.cuh"
+#include "shifted.cuh"
+#include "shifted_totals.cuh"
 #include "split.cuh"
-#include "totals.cuh"
 
 namespace {
 
@@ -23,6 +23,28 @@ constexpr int VEC = 8;
 namespace in_rows {
 
 constexpr int VEC = 8;
+
+// A maximum, and sums of exponentials shifted by it: how two parts of a row combine.
+struct Own0 {
+  using Value = heddle::Fields<2>;
+  using Element = Value;
+  static __device__ __forceinline__ Value identity() { return heddle::fields((-INFINITY), 0.0f); }
+  static __device__ __forceinline__ Value lift(Element element, int) { return element; }
+  static __device__ __forceinline__ Value combine([[maybe_unused]] const Value& left, [[maybe_unused]] const Value& right) {
+    const float left0 = heddle::field<float, 0>(left);
+    const float left1 = heddle::field<float, 1>(left);
+    const float right0 = heddle::field<float, 0>(right);
+    const float right1 = heddle::field<float, 1>(right);
+    return heddle::fields(heddle::larger(left0, right0), (left1 * expf(heddle::larger(left0, -3.4028235e+38f) - heddle::larger(heddle::larger(left0, right0), -3.4028235e+38f))) + (right1 * expf(heddle::larger(right0, -3.4028235e+38f) - heddle::larger(heddle::larger(left0, right0), -3.4028235e+38f))));
+  }
+  static __device__ __forceinline__ Value result(const Value& value) { return value; }
+  static __device__ __forceinline__ Value scaled([[maybe_unused]] const Value& left, const heddle::Fields<1>& top) {
+    const float left0 = heddle::field<float, 0>(left);
+    const float left1 = heddle::field<float, 1>(left);
+    const float top0 = heddle::field<float, 0>(top);
+    return heddle::fields(top0, left1 * expf(heddle::larger(left0, -3.4028235e+38f) - heddle::larger(top0, -3.4028235e+38f)));
+  }
+};
 
 // Row values stay in registers: CHUNKS chunks of VEC elements a lane.
 template <class Team, int CHUNKS, bool WHOLE>
@@ -85,7 +107,7 @@ __global__ void __launch_bounds__(Team::threads, 2) token_loss_reread(
   const int m1 = static_cast<int>(position);
   const int64_t start = static_cast<int64_t>(m1) * n;
   constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
-  heddle::Accumulator<heddle::Max<float>> top_lanes;
+  heddle::Shifted<Own0> merged_lanes;
   HEDDLE_UNROLL_FEW
   for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n); chunk += Team::lanes) {
     const int c0 = heddle::first_apart<VEC, STEP>(chunk);
@@ -93,24 +115,19 @@ __global__ void __launch_bounds__(Team::threads, 2) token_loss_reread(
     const auto v = heddle::load_apart<VEC, STEP, WHOLE>(logits, start + c0, valid);
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
-      if (WHOLE || i < valid) top_lanes.add(v[i], c0 + i * STEP);
+      if (WHOLE || i < valid) merged_lanes.raise(v[i]);
     }
-    top_lanes.end_chunk();
-  }
-  const float top = team.reduce(top_lanes);
-  heddle::Accumulator<heddle::Sum<float>> total_lanes;
-  HEDDLE_UNROLL_FEW
-  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n); chunk += Team::lanes) {
-    const int c0 = heddle::first_apart<VEC, STEP>(chunk);
-    const int valid = heddle::left_apart<STEP>(n - c0);
-    const auto v = heddle::load_apart<VEC, STEP, WHOLE>(logits, start + c0, valid);
+    const float shift = merged_lanes.rescale();
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
-      if (WHOLE || i < valid) total_lanes.add(expf(v[i] - top), c0 + i * STEP);
+      if (WHOLE || i < valid) merged_lanes.add_terms(expf(v[i] - shift));
     }
-    total_lanes.end_chunk();
+    merged_lanes.end_chunk();
   }
-  const float total = team.reduce(total_lanes);
+  const auto merged_fields = heddle::reduce_shifted(team, merged_lanes);
+  [[maybe_unused]] const float top = heddle::field<float, 0>(merged_fields);
+  [[maybe_unused]] const float total_shifted = heddle::field<float, 1>(merged_fields);
+  const float total = ((top == (-INFINITY)) && (n > 0)) ? NAN : total_shifted;
   if (team.lane() == 0) heddle::write(y, m1, (logf(total) + top) - heddle::read(logits, (static_cast<int64_t>(m1) * n) + heddle::read(targets, m1)));
 }
 
@@ -148,9 +165,27 @@ int32_t run(const heddle_launch* launch, heddle_error* error) {
 
 }  // namespace in_rows
 
-namespace part1 {
-
-constexpr int VEC = 8;
+// A maximum, and sums of exponentials shifted by it: how two parts of a row combine.
+struct Own0 {
+  using Value = heddle::Fields<2>;
+  using Element = Value;
+  static __device__ __forceinline__ Value identity() { return heddle::fields((-INFINITY), 0.0f); }
+  static __device__ __forceinline__ Value lift(Element element, int) { return element; }
+  static __device__ __forceinline__ Value combine([[maybe_unused]] const Value& left, [[maybe_unused]] const Value& right) {
+    const float left0 = heddle::field<float, 0>(left);
+    const float left1 = heddle::field<float, 1>(left);
+    const float right0 = heddle::field<float, 0>(right);
+    const float right1 = heddle::field<float, 1>(right);
+    return heddle::fields(heddle::larger(left0, right0), (left1 * expf(heddle::larger(left0, -3.4028235e+38f) - heddle::larger(heddle::larger(left0, right0), -3.4028235e+38f))) + (right1 * expf(heddle::larger(right0, -3.4028235e+38f) - heddle::larger(heddle::larger(left0, right0), -3.4028235e+38f))));
+  }
+  static __device__ __forceinline__ Value result(const Value& value) { return value; }
+  static __device__ __forceinline__ Value scaled([[maybe_unused]] const Value& left, const heddle::Fields<1>& top) {
+    const float left0 = heddle::field<float, 0>(left);
+    const float left1 = heddle::field<float, 1>(left);
+    const float top0 = heddle::field<float, 0>(top);
+    return heddle::fields(top0, left1 * expf(heddle::larger(left0, -3.4028235e+38f) - heddle::larger(top0, -3.4028235e+38f)));
+  }
+};
 
 // Teams combine the chunks of a tensor. One that is ALONE, or the last of several, computes the outputs.
 template <class Team, bool ALONE>
@@ -162,7 +197,8 @@ __global__ void __launch_bounds__(heddle::total_threads, 2) token_loss_part1_par
     [[maybe_unused]] const heddle::Out<int> arrived,
     const int n,
     const heddle::In<T> logits,
-    const heddle::Out<float> top_once) {
+    const heddle::In<int> targets,
+    const heddle::Out<float> y) {
   heddle::begin_kernel();
   [[maybe_unused]] const Team team;
   [[maybe_unused]] int64_t position = team.row() / parts;
@@ -173,7 +209,7 @@ __global__ void __launch_bounds__(heddle::total_threads, 2) token_loss_part1_par
       heddle::is_aligned<VEC>(logits, 0);
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
-    heddle::Accumulator<heddle::Max<float>> top_lanes;
+    heddle::Shifted<Own0> merged_lanes;
     const int64_t stride = int64_t{parts} * Team::lanes;
     for (int64_t round = int64_t{part} * Team::lanes + team.lane(); round < chunks; round += heddle::total_loads * stride) {
       heddle::Chunk<T, VEC> logits_c1[heddle::total_loads];
@@ -193,85 +229,28 @@ __global__ void __launch_bounds__(heddle::total_threads, 2) token_loss_part1_par
         [[maybe_unused]] const int valid = n - c1_0;
         HEDDLE_UNROLL
         for (int i = 0; i < VEC; ++i) {
-          if (WHOLE || i < valid) top_lanes.add(logits_c1[j][i], c1_0 + i);
+          if (WHOLE || i < valid) merged_lanes.raise(logits_c1[j][i]);
         }
-        top_lanes.end_chunk();
       }
-    }
-    if (!heddle::combine_totals<ALONE>(team, part, parts, sums, arrived, top_lanes)) return;
-    [[maybe_unused]] const float top = heddle::Max<float>::result(top_lanes.total);
-    if (team.lane() == 0) heddle::write(top_once, m1, top);
-  };
-  if (whole) {
-    compute(heddle::Constant<true>{});
-  } else {
-    compute(heddle::Constant<false>{});
-  }
-}
-
-int32_t run(const heddle_launch* launch, heddle_error* error) {
-  heddle::Arguments arguments(launch, error, {"token_loss_part1__bf16", 2, 2, 0});
-  const int64_t m = arguments.dim(0, "m");
-  const int64_t n = arguments.dim(1, "n");
-  const auto logits = arguments.in<T>(0, "logits", heddle::Count(m) * n);
-  const auto top_once = arguments.out<float>(1, "top_once", m);
-  return heddle::launch_totals(launch, error, arguments, "token_loss_part1__bf16", heddle::Count(m), heddle::Count(heddle::chunks_of<VEC>(static_cast<int>(n))), heddle::words_of_totals<heddle::Max<float>>, token_loss_part1_parts<heddle::WalkingWarp, true>, token_loss_part1_parts<heddle::WalkingBlock, true>, token_loss_part1_parts<heddle::WalkingBlock, false>, static_cast<int>(n), logits, top_once);
-}
-
-}  // namespace part1
-
-// Teams combine the chunks of a tensor. One that is ALONE, or the last of several, computes the outputs.
-template <class Team, bool ALONE>
-__global__ void __launch_bounds__(heddle::total_threads, 2) token_loss_part2_parts(
-    const int64_t rows,
-    const int64_t chunks,
-    const int parts,
-    [[maybe_unused]] const heddle::Out<float> sums,
-    [[maybe_unused]] const heddle::Out<int> arrived,
-    const int n,
-    const heddle::In<T> logits,
-    const heddle::In<int> targets,
-    const heddle::In<float> top_once,
-    const heddle::Out<float> y) {
-  heddle::begin_kernel();
-  [[maybe_unused]] const Team team;
-  [[maybe_unused]] int64_t position = team.row() / parts;
-  if (position >= rows) return;
-  const int part = static_cast<int>(team.row() % parts);
-  const int m1 = static_cast<int>(position);
-  const float top_once_read = heddle::read(top_once, m1);
-  const bool whole = n % VEC == 0 &&
-      heddle::is_aligned<VEC>(logits, 0);
-  const auto compute = [&](auto choice) {
-    constexpr bool WHOLE = decltype(choice)::value;
-    heddle::Accumulator<heddle::Sum<float>> total_lanes;
-    const int64_t stride = int64_t{parts} * Team::lanes;
-    for (int64_t round = int64_t{part} * Team::lanes + team.lane(); round < chunks; round += heddle::total_loads * stride) {
-      heddle::Chunk<T, VEC> logits_c2[heddle::total_loads];
+      const float shift = merged_lanes.rescale();
       HEDDLE_UNROLL
       for (int j = 0; j < heddle::total_loads; ++j) {
         int64_t at = round + j * stride;
         if (at >= chunks) break;
-        const int c2_0 = static_cast<int>(at) * VEC;
-        [[maybe_unused]] const int valid = n - c2_0;
-        logits_c2[j] = heddle::load_chunk<VEC, WHOLE>(logits, (static_cast<int64_t>(m1) * n) + c2_0, valid);
-      }
-      HEDDLE_UNROLL
-      for (int j = 0; j < heddle::total_loads; ++j) {
-        int64_t at = round + j * stride;
-        if (at >= chunks) break;
-        const int c2_0 = static_cast<int>(at) * VEC;
-        [[maybe_unused]] const int valid = n - c2_0;
+        const int c1_0 = static_cast<int>(at) * VEC;
+        [[maybe_unused]] const int valid = n - c1_0;
         HEDDLE_UNROLL
         for (int i = 0; i < VEC; ++i) {
-          if (WHOLE || i < valid) total_lanes.add(expf(logits_c2[j][i] - top_once_read), c2_0 + i);
+          if (WHOLE || i < valid) merged_lanes.add_terms(expf(logits_c1[j][i] - shift));
         }
-        total_lanes.end_chunk();
+        merged_lanes.end_chunk();
       }
     }
-    if (!heddle::combine_totals<ALONE>(team, part, parts, sums, arrived, total_lanes)) return;
-    [[maybe_unused]] const float total = heddle::Sum<float>::result(total_lanes.total);
-    if (team.lane() == 0) heddle::write(y, m1, (logf(total) + top_once_read) - heddle::read(logits, (static_cast<int64_t>(m1) * n) + heddle::read(targets, m1)));
+    if (!heddle::combine_shifted<ALONE>(team, part, parts, sums, arrived, merged_lanes)) return;
+    [[maybe_unused]] const float top = heddle::field<float, 0>(Own0::result(merged_lanes.total));
+    [[maybe_unused]] const float total_shifted = heddle::field<float, 1>(Own0::result(merged_lanes.total));
+    const float total = ((top == (-INFINITY)) && (n > 0)) ? NAN : total_shifted;
+    if (team.lane() == 0) heddle::write(y, m1, (logf(total) + top) - heddle::read(logits, (static_cast<int64_t>(m1) * n) + heddle::read(targets, m1)));
   };
   if (whole) {
     compute(heddle::Constant<true>{});
@@ -283,14 +262,13 @@ __global__ void __launch_bounds__(heddle::total_threads, 2) token_loss_part2_par
 }  // namespace
 
 static int32_t last_of_token_loss__bf16(const heddle_launch* launch, heddle_error* error) {
-  heddle::Arguments arguments(launch, error, {"token_loss__bf16", 4, 2, 0});
+  heddle::Arguments arguments(launch, error, {"token_loss__bf16", 3, 2, 0});
   const int64_t m = arguments.dim(0, "m");
   const int64_t n = arguments.dim(1, "n");
   const auto logits = arguments.in<T>(0, "logits", heddle::Count(m) * n);
   const auto targets = arguments.in<int>(1, "targets", m);
-  const auto top_once = arguments.in<float>(2, "top_once", m);
-  const auto y = arguments.out<float>(3, "y", m);
-  return heddle::launch_totals(launch, error, arguments, "token_loss__bf16", heddle::Count(m), heddle::Count(heddle::chunks_of<VEC>(static_cast<int>(n))), heddle::words_of_totals<heddle::Sum<float>>, token_loss_part2_parts<heddle::WalkingWarp, true>, token_loss_part2_parts<heddle::WalkingBlock, true>, token_loss_part2_parts<heddle::WalkingBlock, false>, static_cast<int>(n), logits, targets, top_once, y);
+  const auto y = arguments.out<float>(2, "y", m);
+  return heddle::launch_totals(launch, error, arguments, "token_loss__bf16", heddle::Count(m), heddle::Count(heddle::chunks_of<VEC>(static_cast<int>(n))), heddle::words_of_totals<Own0>, token_loss_part1_parts<heddle::WalkingWarp, true>, token_loss_part1_parts<heddle::WalkingBlock, true>, token_loss_part1_parts<heddle::WalkingBlock, false>, static_cast<int>(n), logits, targets, y);
 }
 
 extern "C" int32_t heddle_launch_token_loss__bf16(const heddle_launch* launch, heddle_error* error) {
@@ -299,9 +277,5 @@ extern "C" int32_t heddle_launch_token_loss__bf16(const heddle_launch* launch, h
   const int64_t n = arguments.dim(1, "n");
   // A block each computes rows of up to 98304 elements; the blocks of all rows together divide longer ones.
   if (heddle::suit_blocks(n, 98304)) return in_rows::run(launch, error);
-  const heddle::Count elements[] = {heddle::Count(m)};
-  heddle::Split<1> split(launch, error, arguments, "token_loss__bf16", elements);
-  split.run(part1::run, 0, -1);
-  split.run(last_of_token_loss__bf16, 0, 1, -1, 2);
-  return split.status;
+  return last_of_token_loss__bf16(launch, error);
 }

@@ -8,11 +8,17 @@ import { type Counting, instructionsOf } from './operations.js'
 /** Steps in which the lanes of a warp combine what they have: five exchanges and combinations, twice in a block. */
 export const teamInstructions = 20
 
+/** Elements of a chunk. */
+const chunkElements = 8
+
 const noSizes = { dims: {}, attrs: {} }
 const eachOf: Counting = { loaded: () => 0, shared: new Set(), once: 1 }
 const total = (values: readonly Expr[]): number => values.reduce((sum, value) => sum + instructionsOf(value, noSizes, eachOf), 0)
 
 const ofMonoid = (monoid: string | UserMonoid): number => {
+  // Sums are scaled once per chunk of about eight elements, each of which has its terms beside the maximum.
+  if (typeof monoid !== 'string' && monoid.shift !== undefined)
+    return 2 + monoid.shift.scaled.length + total(monoid.shift.scaled) / chunkElements
   if (typeof monoid !== 'string') return total(monoid.combine)
   if (monoid === 'argmax' || monoid === 'argmin') return 4
   // The larger of two numbers is NaN if either is.

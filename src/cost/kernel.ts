@@ -44,11 +44,11 @@ export function launchesOf({ split, ...last }: MappedKernel, sizes: Sizes): read
   if (suited !== undefined) return [suited.mapped]
   if (split.columns !== undefined && suitColumns(split.columns, sizes)) return split.columns.launches
   if (inRows === undefined) return [...before, last]
-  const { mapped, length, kept, groups } = inRows
+  const { mapped, length, kept, groups, many = groups } = inRows
   const elements = iterations(length, sizes)
   const columns = mapped.program.kind === 'columns' ? iterations(mapped.program.length, sizes) : 1
   const rows = columns * product(mapped.axes.map((axis) => countedAxis(axis, undefined, sizes)))
-  return elements <= kept || (groups !== undefined && rows >= groups) ? [mapped] : [...before, last]
+  return elements <= kept || (many !== undefined && rows >= many) ? [mapped] : [...before, last]
 }
 
 /** True for rows that are no whole chunks, or for small planes, whose elements an index of one row can count. */

@@ -18,5 +18,6 @@ export function ownKey(own: UserMonoid | UserRecurrence): string {
     field.type,
     'identity' in field ? `${Object.is(field.identity, -0) ? '-0' : field.identity}` : '',
   ])
-  return JSON.stringify([isFold, fields, isFold ? own.taken : [], made.map((expr) => hashOf(substitute(expr, places)))])
+  const more = isFold ? own.taken : own.shift === undefined ? [] : ['shift']
+  return JSON.stringify([isFold, fields, more, made.map((expr) => hashOf(substitute(expr, places)))])
 }

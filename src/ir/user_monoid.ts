@@ -22,6 +22,16 @@ export interface UserMonoid {
   readonly right: readonly string[]
   /** One expression per field, over those locals and constants. */
   readonly combine: readonly Expr[]
+  /** Set where the first field is a maximum and the others are sums of exponentials that are shifted by it (src/schedule/rows/one_pass.ts). */
+  readonly shift?: Shift
+}
+
+/** Scaling of the sums of a part to a larger maximum. */
+export interface Shift {
+  /** Local that names the larger maximum. */
+  readonly top: string
+  /** One expression per sum, over that local and those of the left part. */
+  readonly scaled: readonly Expr[]
 }
 
 export type Fields = readonly number[]
@@ -34,6 +44,14 @@ export function combined({ left, right, combine }: UserMonoid, a: Fields, b: Fie
   for (const [i, name] of left.entries()) env.values.set(name, a[i] ?? Number.NaN)
   for (const [i, name] of right.entries()) env.values.set(name, b[i] ?? Number.NaN)
   return combine.map((expr) => Number(evaluateExpr(expr, env)))
+}
+
+/** A part with a maximum that is at least its own, and its sums scaled to it, in double precision. */
+export function scaledTo({ left }: UserMonoid, { top, scaled }: Shift, part: Fields, to: number): Fields {
+  const env = emptyEnv({})
+  for (const [i, name] of left.entries()) env.values.set(name, part[i] ?? Number.NaN)
+  env.values.set(top, to)
+  return [to, ...scaled.map((expr) => Number(evaluateExpr(expr, env)))]
 }
 
 /** Inclusive prefix combinations of a row; the last one is the total. */

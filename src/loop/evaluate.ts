@@ -10,6 +10,7 @@ import { combineAccumulator } from './evaluate_combine.js'
 import { exchangeParts, runDivided } from './evaluate_divided.js'
 import { enterElement, type Lane, newRegisters, type Row, type Team } from './evaluate_lane.js'
 import { callTeam, collectSearch, finishSearch } from './evaluate_search.js'
+import { endChunk, rescale, shiftedPart } from './evaluate_shifted.js'
 import { copySpan } from './evaluate_span.js'
 import { chunksOfTile, enterChunk, fillTile, newTile, type TileMemory } from './evaluate_tiles.js'
 import { eachShare, liesInPiece, narrow } from './evaluate_work.js'
@@ -112,7 +113,10 @@ const shared: Runs<
     if (loop.scope !== 'block') for (const name of loop.publishes) publish(name, run.pending.get(name) ?? [], run)
   },
   combine(loop, lanes, run) {
-    if (loop.across === 'vector') return
+    if (loop.across === 'vector') {
+      for (const lane of lanes) endChunk(loop.accumulator, lane)
+      return
+    }
     together(lanes, run)
     combineAccumulator(loop, run.all)
   },
@@ -183,7 +187,18 @@ const leaves: {
   fill(loop, lane) {
     if (holds(loop.when, lane)) registers(loop.buffer, lane)[lane.at] = value(loop.value, lane)
   },
+  rescale({ accumulator }, lane) {
+    rescale(accumulator, lane)
+  },
   accumulate(loop, lane) {
+    if (loop.part !== undefined) {
+      shiftedPart(
+        loop,
+        loop.values.map((e) => number(e, lane)),
+        lane,
+      )
+      return
+    }
     known(lane.collected.get(loop.into), loop.into.name).push({
       ...(loop.into.columns === true ? { at: lane.order, column: lane.at } : { at: lane.order + lane.at }),
       values: loop.values.map((e) => number(e, lane)),

@@ -5,6 +5,7 @@ import { monoid as monoidNamed } from '../ir/monoids.js'
 import { type Fields, identityOf, scanFields } from '../ir/user_monoid.js'
 import { foldFields } from '../ir/user_recurrence.js'
 import { type Collected, type Lane, newRegisters } from './evaluate_lane.js'
+import { shiftedTotal } from './evaluate_shifted.js'
 import type { Accumulator, Combine } from './ir.js'
 
 /** Elements of all lanes, in order. @throws internal error if one is missing or there twice */
@@ -27,7 +28,7 @@ export function totalOf(accumulator: Accumulator, lanes: readonly Lane[], column
 
 export function combineAccumulator({ accumulator, into }: Pick<Combine, 'accumulator' | 'into'>, lanes: readonly Lane[]): void {
   const elements = elementsOf(accumulator, lanes)
-  const prefixes = prefixesOf(accumulator, elements, lanes)
+  const prefixes = accumulator.shift === undefined ? prefixesOf(accumulator, elements, lanes) : [shiftedTotal(accumulator, lanes)]
   if (accumulator.scan) {
     for (const { row, field } of accumulator.rows) {
       const values = newRegisters(prefixes.map((fields) => fields[field] ?? Number.NaN))

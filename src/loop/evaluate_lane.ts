@@ -36,6 +36,13 @@ export interface Row {
   readonly store: (tensor: string, indices: readonly number[], value: Value) => void
 }
 
+/** A maximum with the sums that are shifted by it, the largest element since, and the sums of the current chunk. */
+export interface ShiftedState {
+  total: readonly number[]
+  next: number
+  chunk: readonly number[]
+}
+
 /** One lane. */
 export interface Lane {
   readonly id: number
@@ -43,6 +50,8 @@ export interface Lane {
   readonly rows: Map<string, Value[]>
   /** Elements of accumulators and searches, by the statement that collects them. */
   readonly collected: Map<Accumulator | Search['stmt'], Collected[]>
+  /** State of sums that are shifted by a maximum. */
+  readonly shifted: Map<Accumulator, ShiftedState>
   /** First element of the lane's chunk, the number of elements from there on, and the current element. */
   first: number
   valid: number
@@ -60,7 +69,7 @@ export interface Lane {
 export const newLane = (id: number, { dims, attrs, tensors, isMerged }: Row, point: Numbers): Lane => {
   const rows = new Map<string, Value[]>()
   const env = { dims, attrs, values: new Map<string, Value>(Object.entries(point)), rows, tensors, isMerged }
-  return { id, env, rows, collected: new Map(), first: 0, valid: 0, at: 0, order: 0, done: false, slot: 0 }
+  return { id, env, rows, collected: new Map(), shifted: new Map(), first: 0, valid: 0, at: 0, order: 0, done: false, slot: 0 }
 }
 
 /** Sets the index of a loop to an element that is loaded or stored. In a run, elements after a row are those of the next. */

@@ -143,6 +143,7 @@ export type Loop =
   | nodes.Fill
   | nodes.Accumulator
   | nodes.Accumulate
+  | nodes.Rescale
   | nodes.Combine
   | nodes.Announce
   | nodes.Exchange

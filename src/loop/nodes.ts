@@ -179,12 +179,22 @@ export interface Accumulator {
   /** Initial values of a recurrence. */
   readonly starts: readonly Expr[]
   readonly from: readonly Expr[]
+  /** Scalar that terms of a chunk are shifted by: the largest element of the lane so far, or the least finite number (passes/shift_sums.ts). */
+  readonly shift?: string
 }
 
 export interface Accumulate {
   readonly kind: 'accumulate'
   readonly into: Accumulator
   readonly values: readonly Expr[]
+  /** The element that a maximum is of, or the terms of sums that are shifted by it. */
+  readonly part?: 'maximum' | 'sums'
+}
+
+/** Scaling of a lane's sums to the largest element of its chunk, between the loop that finds it and the loop that adds the terms. */
+export interface Rescale {
+  readonly kind: 'rescale'
+  readonly accumulator: Accumulator
 }
 
 /** Combination of an accumulator across the elements of a chunk, or across the lanes of a team. */

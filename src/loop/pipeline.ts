@@ -9,6 +9,7 @@ import { countPlaces, countsPlaces } from './passes/count_places.js'
 import { divideChunks } from './passes/divide_chunks.js'
 import { placeLoads } from './passes/place_loads.js'
 import { requestVectors } from './passes/request_vectors.js'
+import { shiftSums } from './passes/shift_sums.js'
 import { spread } from './passes/spread.js'
 import { unroll } from './passes/unroll.js'
 import { version, versionWalks, withoutChecks } from './passes/version.js'
@@ -38,6 +39,7 @@ function lower(given: Lowered, frame: Frame): readonly Loop[] {
 export const loopPasses = {
   lower,
   countPlaces: (loops: readonly Loop[], frame: Frame): readonly Loop[] => countPlaces(loops, frame),
+  shiftSums: (loops: readonly Loop[], _: Frame): readonly Loop[] => shiftSums(loops),
   version: (loops: readonly Loop[], frame: Frame): readonly Loop[] =>
     frame.walk === 'columns' || frame.walk === 'parts' ? versionWalks(loops, frame) : version(loops, frame),
   divideChunks: (loops: readonly Loop[], frame: Frame): readonly Loop[] => divideChunks(loops, frame),
@@ -66,6 +68,7 @@ export function loopsOf(
       inShares(loops, (body) => pass(body, frame)),
     )
   }
+  if ((frame.walk === 'reread' || frame.walk === 'parts') && hasShifts(loops)) apply('shifting sums', passes.shiftSums)
   if (frame.walk === 'single' && frame.isWhole === true) apply('counting places', passes.countPlaces)
   if (frame.walk !== 'single' || (frame.isWhole === true && (loadsSeveral(loops) || countsPlaces(loops))))
     apply('versioning', passes.version)
@@ -75,6 +78,15 @@ export function loopsOf(
   if (frame.walk === 'kept') apply('placing loads', passes.placeLoads)
   else apply('unrolling', passes.unroll)
   return verified('requesting vectors', passes.requestVectors(loops, frame))
+}
+
+/** True if sums are joined with the maximum that they are shifted by. */
+function hasShifts(loops: readonly Loop[]): boolean {
+  let found = false
+  eachLoop(loops, (loop) => {
+    found ||= loop.kind === 'accumulator' && typeof loop.monoid !== 'string' && 'shift' in loop.monoid
+  })
+  return found
 }
 
 /** Rewrites the loops of a share, after the nodes at which threads may be done. */

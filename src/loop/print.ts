@@ -53,7 +53,9 @@ function lineOf(loop: Loop): string {
     case 'accumulator':
       return `${loop.columns === true ? 'columns of ' : ''}${loop.scan ? 'scan' : 'accumulator'} ${accumulatorName(loop)}: ${typeof loop.monoid === 'string' ? loop.monoid : 'of the op'}`
     case 'accumulate':
-      return `${accumulatorName(loop.into)} += ${loop.values.map(printExpr).join(', ')}`
+      return `${loop.part === undefined ? '' : `${loop.part} of `}${accumulatorName(loop.into)} += ${loop.values.map(printExpr).join(', ')}`
+    case 'rescale':
+      return `let ${loop.accumulator.shift} = maximum of ${accumulatorName(loop.accumulator)}, to which its sums are scaled`
     case 'combine': {
       const into = loop.into.map(({ name }) => name).join(', ')
       return `${into === '' ? '' : `let ${into} = `}combine ${accumulatorName(loop.accumulator)} across ${loop.across}`

@@ -29,6 +29,7 @@ import {
 } from './ir.js'
 import { mayLieApart } from './passes/spread.js'
 import { isMultiple } from './passes/version.js'
+import { verifyShifts } from './verify_shifts.js'
 import { allocated, filled, indicesOf, published, verifyWork } from './verify_work.js'
 import { placesOf, valuesOf } from './walk.js'
 
@@ -63,6 +64,7 @@ export function verifyLoops(loops: readonly Loop[], pass: string): void {
     verifyDeclarations(part, fail)
     verifyMultiples(part, fail)
     verifyCombines(part, fail)
+    verifyShifts(part, fail)
   }
   verifyBody(loops, { names: new Set(), vector: false, exists: false, fail })
 }
@@ -139,6 +141,8 @@ function definedBy(loop: Loop): readonly string[] {
       return loop.parts.flatMap(({ into }) => into.map(({ name }) => name))
     case 'barrier':
       return loop.scope === 'block' ? loop.publishes.map(published) : loop.publishes
+    case 'rescale':
+      return loop.accumulator.shift === undefined ? [] : [loop.accumulator.shift]
     case 'search':
       return loop.part === 'finish' ? publishedBy(loop.stmt) : []
     case 'call':

@@ -76,10 +76,10 @@ function fixedVariantLines({ mapped, dims, whole }: FixedSizes): VariantLine[] {
 /** Variants of one launch in place of several, each with the sizes for which the launcher takes that launch. */
 function rowsVariantLines(inRows: InRows | undefined): VariantLine[] {
   if (inRows === undefined) return []
-  const { mapped, length, kept, groups } = inRows
+  const { mapped, length, kept, groups, many } = inRows
   const size =
     groups === undefined
-      ? `one launch, for rows of at most ${kept} elements (${printExpr(length)})`
+      ? `one launch, for rows of at most ${kept} elements (${printExpr(length)})${many === undefined ? '' : ` or at least ${many} rows`}`
       : mapped.program.kind === 'columns'
         ? `one launch, for at most ${kept} rows (${printExpr(length)}) or at least ${groups} columns`
         : `one launch, for groups of at most ${kept} elements (${printExpr(length)}) or at least ${groups} groups`
@@ -140,7 +140,7 @@ function ownVariantLines(mapped: MappedKernel): VariantLine[] {
   }
   return program.variants.map((v) => ({
     name: `${key}_${v.name}`,
-    schedule: variantText(v, v.vec ?? vec),
+    schedule: variantText(v, v.vec ?? vec, program.joined !== undefined),
     when: `${limitText(v)}: ${v.reason}`,
   }))
 }
@@ -217,8 +217,8 @@ function rowText(row: PassRow): string {
 /** Distance of the elements of a span from their place. */
 const shiftText = (shift = 0): string => (shift === 0 ? '' : `, ${Math.abs(shift)} ${shift < 0 ? 'before' : 'after'}`)
 
-const variantText = (v: Variant, vec: number): string =>
-  `${teamText(v.team)}; ${v.chunks === undefined ? 'values computed again in every pass' : `${v.chunks} x ${vec} values a lane in registers`}`
+const variantText = (v: Variant, vec: number, isJoined: boolean): string =>
+  `${teamText(v.team)}; ${v.chunks === undefined ? `values computed again in every pass${isJoined ? ', sums in that of the maximum that shifts them' : ''}` : `${v.chunks} x ${vec} values a lane in registers`}`
 
 function teamText(team: Team): string {
   switch (team.kind) {

@@ -24,11 +24,11 @@ import { mergeAxes } from './normalise/merge_axes.js'
 import { substituteDims } from './normalise/rewrite.js'
 import { groupColumns } from './rows/group_columns.js'
 import { groupRows } from './rows/group_rows.js'
-import { longRows } from './rows/long_rows.js'
+import { inFewestLevels, isExact, longRows } from './rows/long_rows.js'
 import { hasOddRows, oneRow } from './rows/one_row.js'
 import { splitLaunch } from './rows/split_launch.js'
 import { walkKernels } from './rows/walk_kernels.js'
-import { fewestWalkedChunks, fewGroups, longestRow, mostCombinedColumns, mostWalkedRows, smallPlane } from './rules.js'
+import { fewestWalkedChunks, fewGroups, mostCombinedColumns, mostWalkedRows, rowsAlone, smallPlane } from './rules.js'
 import { applySchedule } from './tuning/planned.js'
 import { applyTuning, type Tuning } from './tuning/tuning.js'
 import { verifyForms } from './verify/forms.js'
@@ -101,6 +101,7 @@ export const mapPart = (instance: Instance): MappedKernel =>
     windowsWrittenOut: () => undefined,
     splitLaunch: () => undefined,
     mergeAxes: () => undefined,
+    inOnePass: () => undefined,
     longRows: () => undefined,
     oneRow: () => undefined,
   })
@@ -232,10 +233,10 @@ function inLevels(formed: Instance, rows: MappedKernel, passes: typeof scheduleP
   // A single variant is one that a plan asks for, or suits rows whose length only the device knows.
   if (program.kind !== 'rows' || program.interval !== undefined || program.variants.length < 2) return undefined
   if (rows.split !== undefined || rows.grouped !== undefined) return undefined
-  const long = passes.longRows(formed)
+  const long = inFewestLevels(formed, passes)
   if (long === undefined) return undefined
-  const kept = longestRow(long.bytes, axes.length === 0 || (long.levels.length === 1 && long.last === undefined))
-  if (long.most <= kept) return undefined
+  const alone = rowsAlone(long.bytes, axes.length === 0 ? 'one' : isExact(long) ? 'exact' : 'rounded')
+  if (long.most <= alone.kept) return undefined
   const given = (kernel: Kernel): Instance => {
     verifyKernel(kernel, 'finding long rows')
     see('finding long rows', { kernel })
@@ -247,7 +248,7 @@ function inLevels(formed: Instance, rows: MappedKernel, passes: typeof scheduleP
   })
   const last = long.last === undefined ? [] : [mapByRules(given(long.last), passes, see, levels.length + 1)]
   if (levels.length < long.levels.length || last.some(({ program: { kind } }) => kind !== 'elementwise')) return undefined
-  return joined(rows.instance, [...levels, ...last], { mapped: rows, length: long.length, kept, groups: undefined })
+  return joined(rows.instance, [...levels, ...last], { mapped: rows, length: long.length, ...alone, groups: undefined })
 }
 
 /** An elementwise kernel with a form in which all of its elements are one row. */

@@ -5,6 +5,7 @@
 import type { Expr } from '../ir/expr.js'
 import { type Instance, instanceKey } from '../ir/instance.js'
 import type { Kernel, RowAxis } from '../ir/kernel.js'
+import { verifyKernel } from '../ir/verify.js'
 import { rowsAreNeighbours, scalarsAreNeighbours } from './access/coalescing.js'
 import { rowsOfSector, withRows } from './access/shared_sectors.js'
 import { stageLoads } from './access/staged_loads.js'
@@ -15,6 +16,7 @@ import type { NormalKernel } from './normalise/normal.js'
 import { type Chunks, normalise } from './normalise/normalise.js'
 import { planSteps, type Step } from './normalise/passes.js'
 import { simplifySteps } from './normalise/simplify.js'
+import { inOnePass } from './rows/one_pass.js'
 import { isCarried } from './rows/recurrence_variants.js'
 import { hasMemory } from './rows/resident_rows.js'
 import { elementwiseThreads, isLegal, isProfitable, maxVec, rowVariants, vectorWidth } from './rules.js'
@@ -22,7 +24,7 @@ import { verifyMapped } from './verify/mapped.js'
 import { verifyNormal, verifySteps } from './verify/verify.js'
 
 /** Passes of a launch, in order. */
-export const rowPasses = { normalise, planSteps, simplifySteps, chooseVariants, stageLoads, intervalOf } as const
+export const rowPasses = { normalise, planSteps, simplifySteps, chooseVariants, inOnePass, stageLoads, intervalOf } as const
 
 type RowPasses = typeof rowPasses
 
@@ -57,7 +59,8 @@ export function mapRows(instance: Instance, placed: Instance, passes: RowPasses,
   }
   const inSpans = rows === 'spans' || rows === 'single spans'
   const { kernel, asked, interval } = within(placed, passes, (of) => normal(of, inSpans ? 'in spans' : 'any'))
-  const chosen = passes.chooseVariants(instance, kernel, (keep) => steps(kernel, keep), rows)
+  const variants = passes.chooseVariants(instance, kernel, (keep) => steps(kernel, keep), rows)
+  const chosen = joined(variants, asked, passes, (of) => steps(normal(of, 'any'), false), see)
   const mapped = interval === undefined ? chosen : { ...chosen, program: { ...chosen.program, interval } }
   if (interval !== undefined) {
     verifyMapped(mapped, 'finding the interval')
@@ -78,6 +81,26 @@ export function mapRows(instance: Instance, placed: Instance, passes: RowPasses,
   const pieces = { index, bounds: [...bounds.values()], steps: steps(inPieces, false) }
   return { ...mapped, program: { ...program, pieces } }
 }
+
+/** The rows with reductions joined in the variants that read them again, if these read them less often. */
+function joined(
+  mapped: MappedKernel,
+  asked: Instance,
+  passes: RowPasses,
+  steps: (of: Instance) => readonly Step[],
+  see: See,
+): MappedKernel {
+  const { program } = mapped
+  if (program.kind !== 'rows' || program.variants.every(({ chunks }) => chunks !== undefined)) return mapped
+  const kernel = passes.inOnePass(asked.kernel)
+  if (kernel === undefined) return mapped
+  verifyKernel(kernel, 'joining reductions')
+  see('joining reductions', { kernel })
+  const reread = steps({ ...asked, kernel })
+  return passesIn(reread) < passesIn(program.reread) ? { ...mapped, program: { ...program, reread, joined: kernel } } : mapped
+}
+
+const passesIn = (steps: readonly Step[]): number => steps.filter(({ kind }) => kind === 'pass').length
 
 /**
  * The kernel inside the interval that it replaces, if there is one. Steps of a recurrence may need their neighbours. Unconditional loads of rows

@@ -3,7 +3,7 @@ import { dim as dimVar, i32 } from '../ir/build.js'
 import type { Expr } from '../ir/expr.js'
 import { getOwn } from '../ir/get_own.js'
 import type { Instance } from '../ir/instance.js'
-import type { RowAxis } from '../ir/kernel.js'
+import type { Kernel, RowAxis } from '../ir/kernel.js'
 import { isMerged } from '../ir/row_axis.js'
 import type { Staging } from './access/staged_loads.js'
 import type { DividedProgram } from './divided/divided_program.js'
@@ -104,6 +104,8 @@ export interface RowProgram {
   readonly kept: readonly Step[]
   /** Steps when each pass computes the row values it needs again. */
   readonly reread: readonly Step[]
+  /** The kernel of these steps, if reductions are joined in it (src/schedule/rows/one_pass.ts). */
+  readonly joined?: Kernel
   /** The axis of which teams process only a part of the rows. */
   readonly interval?: Interval
   /** Lengths of all loops, or bounds of them; the longest decides the variant. Undefined if only the row itself knows them. */
@@ -114,6 +116,10 @@ export interface RowProgram {
 /** Steps of a program from which names are taken; those of columns are of another kind. */
 export const stepsOf = ({ program }: Pick<MappedKernel, 'program'>): readonly Step[] =>
   program.kind === 'rows' ? program.kept : program.kind === 'elementwise' ? program.steps : []
+
+/** Statements whose monoids a kernel's source declares: those of its body, and of the kernel that reads rows again. */
+export const declaring = ({ instance: { kernel }, program }: Pick<MappedKernel, 'instance' | 'program'>): Kernel =>
+  program.kind === 'rows' && program.joined !== undefined ? { ...kernel, body: [...kernel.body, ...program.joined.body] } : kernel
 
 export interface MappedKernel {
   readonly instance: Instance
@@ -194,6 +200,8 @@ export interface InRows {
   readonly kept: number
   /** Number of groups from which on longer groups are rows, too; of columns with more rows. Undefined for rows of an op: their length alone chooses. */
   readonly groups: number | undefined
+  /** Rows of an op: their number from which on longer ones are computed alone, too, where any order of combination gives the same bits. */
+  readonly many?: number
 }
 
 /** The launch that measurements and plans choose a schedule for: of rows that also have a form in several launches, the one that computes them alone. */

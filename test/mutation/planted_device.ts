@@ -5,6 +5,33 @@ const kind = 'device'
 
 export const deviceFaults: readonly PlantedFault[] = [
   {
+    id: 'shifted-scale',
+    kind,
+    file: 'native/device/shifted.cuh',
+    find: '    this->total = Monoid::scaled(this->total, fields(largest));\n',
+    replacement: '    this->total.words[0] = word_of(largest);\n',
+    wrong: 'The sums of a lane are not scaled where a later chunk has a larger element.',
+    tests: ['test/emit/one_pass.simt.test.ts'],
+  },
+  {
+    id: 'shifted-shares',
+    kind,
+    file: 'native/device/shifted.cuh',
+    find: '    all.words[i] = word_of(static_cast<float>(reduce(sum)));\n',
+    replacement: '    reduce(sum);\n',
+    wrong: 'The sums of a row are those of one lane: shares are scaled and not added.',
+    tests: ['test/emit/one_pass.simt.test.ts'],
+  },
+  {
+    id: 'shifted-parts',
+    kind,
+    file: 'native/device/shifted_totals.cuh',
+    find: '    ((take_share(all, sums, place, parts, words), place += words_of_share(all)), ...);\n',
+    replacement: '    ((take_share(all, sums, place, 1, words), place += words_of_share(all)), ...);\n',
+    wrong: 'The sums of a row that blocks divide are those of its first part.',
+    tests: ['test/emit/one_pass.simt.test.ts'],
+  },
+  {
     id: 'lane-butterfly',
     kind,
     file: 'native/device/team.cuh',

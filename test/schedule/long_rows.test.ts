@@ -28,6 +28,10 @@ const softmax = (facts = '') =>
     const e = row(n, (c) => exp(v(c) - top))
     const t = sum(n, (c) => e(c))
     return { y: row(n, (c) => e(c) / t) } }`)
+const centred = op(`${rowOut}, body: ({ x }, { n }) => (m) => {
+    const mean = sum(n, (c) => x(m, c)) / n
+    const size = sum(n, (c) => (x(m, c) - mean) ** 2)
+    return { y: row(n, (c) => (x(m, c) - mean) / size) } }`)
 const instance = (kernel: Kernel, T: DType = 'f16', dims = {}) => ({ kernel, types: { T }, dims })
 const map = (kernel: Kernel, T?: DType, dims?: Record<string, number>) => mapKernel(instance(kernel, T, dims))
 const kindsOf = (kernel: Kernel, T?: DType): readonly string[] => {
@@ -46,7 +50,8 @@ describe('levels of reductions', () => {
       ['x', 'top_once', 't_once', 'y'],
     ])
     expect(printKernel(kernels[1] ?? expect.fail('a second level'))).toContain('let top_once_read: f32 = top_once[m1]')
-    expect(kindsOf(softmax())).toEqual(['totals', 'totals', 'elementwise'])
+    expect(kindsOf(softmax())).toEqual(['totals', 'elementwise'])
+    expect(kindsOf(centred)).toEqual(['totals', 'totals', 'elementwise'])
   })
 
   it('have the stores that need no more, and a last kernel only for rows', () => {
@@ -68,7 +73,11 @@ describe('levels of reductions', () => {
     const deep = `${scalarOut}, body: ({ x }, { n }) => (m) => {
       const top = max(n, (c) => x(m, c))
       return { y: top + log(sum(n, (c) => exp(x(m, c) - top))) } }`
-    expect(kindsOf(op(deep))).toEqual(['totals', 'totals'])
+    expect(kindsOf(op(deep))).toEqual(['totals'])
+    const squares = `${scalarOut}, body: ({ x }, { n }) => (m) => {
+      const top = max(n, (c) => x(m, c))
+      return { y: top + sum(n, (c) => (x(m, c) - top) ** 2) } }`
+    expect(kindsOf(op(squares))).toEqual(['totals', 'totals'])
   })
 })
 
@@ -103,19 +112,38 @@ describe('other rows keep their one launch', () => {
   })
 })
 
-it('the bytes of a row choose, and fewer of them where it is read once', () => {
+it('the bytes of a row choose, and fewer of them of a single one', () => {
   const kept = (kernel: Kernel, T: DType) => map(kernel, T).split?.inRows?.kept
   expect((['f32', 'f16'] as const).map((T) => kept(softmax(), T))).toEqual([49_152, 98_304])
-  const once = op(`${scalarOut}, body: ({ x, w }, { n }) => (m) => ({ y: sum(n, (c) => x(m, c) * w(c)) })`)
-  expect((['f32', 'f16'] as const).map((T) => kept(once, T))).toEqual([16_384, 32_768])
+  const one = op(
+    "outputs: { y: tensor('f32', 'n') }, body: ({ x }, { n }) => () => { const t = max(n, (c) => x(0, c)); return { y: row(n, (c) => x(0, c) - t) } }",
+  )
+  expect((['f32', 'f16'] as const).map((T) => kept(one, T))).toEqual([16_384, 32_768])
   expect(map(softmax()).split?.inRows?.groups).toBeUndefined()
+})
+
+it('the number of rows chooses too where any order gives the same bits, and nowhere else', () => {
+  const alone = (value: string, type: string, T: DType = 'f16') => {
+    const { kept, many } =
+      map(op(`outputs: { y: tensor('${type}', 'm') }, body: ({ x }, { n }) => (m) => ({ y: ${value} })`), T).split?.inRows ?? {}
+    return [kept, many]
+  }
+  expect(alone('argmax(n, (c) => x(m, c))', 'i32')).toEqual([65_536, 132])
+  expect(alone('max(n, (c) => x(m, c) * 2) + 1', 'f32', 'f32')).toEqual([32_768, 132])
+  expect(alone('sum(n, (c) => x(m, c) > 0 ? 1 : 0)', 'i32')).toEqual([65_536, 132])
+  expect(alone('sum(n, (c) => x(m, c))', 'f32')).toEqual([98_304, undefined])
+  expect(alone('sum(n, (c) => x(m, c)) + max(n, (c) => x(m, c))', 'f32')).toEqual([98_304, undefined])
+  const shown = op("outputs: { y: tensor('i32', 'm') }, body: ({ x }, { n }) => (m) => ({ y: argmax(n, (c) => x(m, c)) })")
+  expect(variantLines(map(shown))[0]?.when).toContain('rows of at most 65536 elements (n) or at least 132 rows')
+  const centred = `outputs: { y: tensor('f32', 'm n') }, body: ({ x }, { n }) => (m) => { const t = max(n, (c) => x(m, c)); return { y: row(n, (c) => x(m, c) * 3 - t) } }`
+  expect(map(op(centred)).split?.inRows?.many).toBeUndefined()
 })
 
 it('the schedule of a plan, and a tuned one, are those of the one launch', () => {
   const schedule = { kind: 'rows', team: { kind: 'block', lanes: 256 }, chunks: 2, vec: 8 } as const
   const planned = mapKernel(instance(softmax()), undefined, schedule)
   expect(variantLines(scheduledLaunch(planned))[0]?.name).toBe('subject__f16_planned')
-  expect(planned.split?.before.length).toBe(2)
+  expect(planned.split?.before.length).toBe(1)
   // A schedule for every length leaves no rows to divide.
   const all = mapKernel(instance(softmax()), undefined, { ...schedule, chunks: 'reread' })
   expect(all.split).toBeUndefined()

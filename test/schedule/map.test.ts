@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import type { DType } from '../../src/ir/dtype.js'
 import type { Kernel } from '../../src/ir/kernel.js'
 import { describeSchedule } from '../../src/schedule/describe.js'
-import { mapKernel } from '../../src/schedule/map.js'
+import { mapKernel, schedulePasses } from '../../src/schedule/map.js'
 import { type MappedKernel, type RowProgram, scheduledLaunch, type Variant } from '../../src/schedule/mapped.js'
 import { type Pass, statementsOf } from '../../src/schedule/normalise/passes.js'
 import * as fixtures from './fixtures.js'
@@ -52,7 +52,16 @@ describe('passes', () => {
   it('stores nothing in the multi-pass form', () => {
     const program = rows(map(fixtures.softmax))
     expect(kept(program.reread)).toEqual([])
-    expect(passes(program.reread).map((pass) => pass.rows.map((row) => row.name))).toEqual([['v'], ['v', 'e'], ['v', 'e']])
+    expect(passes(program.reread).map((pass) => pass.rows.map((row) => row.name))).toEqual([['v'], ['v', 'e']])
+    const apart = mapKernel({ kernel: fixtures.softmax, types: { T: 'f32' }, dims: {} }, undefined, undefined, {
+      ...schedulePasses,
+      inOnePass: () => undefined,
+    })
+    expect(passes(rows(scheduledLaunch(apart)).reread).map((pass) => pass.rows.map((row) => row.name))).toEqual([
+      ['v'],
+      ['v', 'e'],
+      ['v', 'e'],
+    ])
   })
 
   it('joins loops of one length and parts loops of two', () => {

@@ -33,12 +33,13 @@ describe('steps', () => {
         loopStore y = e[c] /~ total (indices [m0, c], run Infinity)"
     `)
     expect(stepsOf(softmax, 'simplifying, rows read again')).toMatchInlineSnapshot(`
-      "let total_once_read = total_once[m0]
-      let top_once_read = top_once[m0]
+      "let top_once_read = top_once[m0]
+      let total_shifted_once_read = total_shifted_once[m0]
+      let total = top_once_read === -Infinity && n > 0 ? NaN : total_shifted_once_read
       for c < n
         loaded v = x[m0, c] (run Infinity)
         computed e = exp~(v[c] - top_once_read)
-        loopStore y = e[c] /~ total_once_read (indices [m0, c], run Infinity)"
+        loopStore y = e[c] /~ total (indices [m0, c], run Infinity)"
     `)
   })
 

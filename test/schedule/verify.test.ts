@@ -255,7 +255,10 @@ describe('choosing variants', () => {
   })
 
   it('stores rows only in registers', () => {
-    plant(program(({ kept }) => ({ reread: kept })))(`${after}rows are kept where every pass reads them again`)
+    plant(
+      program(({ kept }) => ({ reread: kept })),
+      fixtures.layerNorm,
+    )(`${after.replace('softmax', 'layer_norm')}rows are kept where every pass reads them again`)
     plant(() => ({ across: { index: 'z', dim: 'n' } }))('none of its axes')
   })
 

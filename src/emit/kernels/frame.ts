@@ -3,7 +3,7 @@ import CodeBlockWriter from 'code-block-writer'
 import type { Walk } from '../../loop/ir.js'
 import { launchedVersion, widthsOf } from '../../loop/kernel_loops.js'
 import { multiplesOf } from '../../schedule/access/multiples.js'
-import type { MappedKernel } from '../../schedule/mapped.js'
+import { declaring, type MappedKernel } from '../../schedule/mapped.js'
 import type { PassContext } from '../print/context.js'
 import type { Scope } from '../print/expression.js'
 import type { Names } from '../print/names.js'
@@ -56,7 +56,7 @@ export function newContext(mapped: MappedKernel, walk: Walk, names: Names, used:
     fixed,
     elements: new Map(),
     shared: new Map(),
-    ownName: (own) => userMonoidName(own, kernel),
+    ownName: (own) => userMonoidName(own, declaring(mapped)),
     widths: widthsOf(mapped),
     multiples: multiplesOf(kernel),
     ...(launchedVersion(mapped, walk) === undefined ? {} : { isLaunched: true }),

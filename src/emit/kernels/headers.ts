@@ -2,7 +2,7 @@
 import { isUpdating } from '../../ir/update.js'
 import { hasCounts, liesApart, requestsVectors, sharesGroups } from '../../loop/kernel_loops.js'
 import { storesAlone } from '../../schedule/divided/divided_program.js'
-import { isInSpans, launchesBeside, type MappedKernel, stepsOf } from '../../schedule/mapped.js'
+import { declaring, isInSpans, launchesBeside, type MappedKernel, stepsOf } from '../../schedule/mapped.js'
 import { headersOf } from '../constructs/index.js'
 import { apartHeader } from '../print/apart.js'
 import { scalarHeaders } from '../print/scalar_headers.js'
@@ -16,16 +16,20 @@ export const hasOwnWidths = ({ generic, program }: MappedKernel): boolean =>
 const isTuned = ({ generic, program }: MappedKernel): boolean =>
   generic === true || (program.kind === 'rows' && program.variants.some(({ limit }) => limit.tuned !== undefined))
 
+/** True if blocks of the grid compute sums that are shifted by a maximum. */
+const hasShifts = ({ instance: { kernel } }: MappedKernel): boolean =>
+  kernel.body.some((s) => s.kind === 'merge' && s.monoid.shift !== undefined)
+
 /** Device headers other than kernel.cuh, in alphabetical order. */
 export function headersOfMapped(mapped: MappedKernel): string[] {
   const { program, instance, split } = mapped
   return [
     ...new Set([
       ...headersOf(stepsOf(mapped)),
-      ...userMonoidHeaders(instance.kernel),
-      ...scalarHeaders(instance.kernel),
+      ...userMonoidHeaders(declaring(mapped)),
+      ...scalarHeaders(declaring(mapped)),
       ...(program.kind === 'columns' ? [storesAlone(program) ? 'stored_columns.cuh' : 'columns.cuh'] : []),
-      ...(program.kind === 'totals' ? ['totals.cuh'] : []),
+      ...(program.kind === 'totals' ? [hasShifts(mapped) ? 'shifted_totals.cuh' : 'totals.cuh'] : []),
       ...(program.kind === 'elementwise' && program.staging !== undefined ? ['stage.cuh'] : []),
       ...(sharesGroups(mapped) ? ['group_values.cuh'] : []),
       ...(liesApart(mapped) ? [apartHeader] : []),

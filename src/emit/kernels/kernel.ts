@@ -3,7 +3,7 @@ import type { Kernel, TensorParam } from '../../ir/kernel.js'
 import { placeUpdates } from '../../ir/update.js'
 import { visitKernel } from '../../ir/walk.js'
 import { loopsFor, walksOf } from '../../loop/kernel_loops.js'
-import type { MappedKernel } from '../../schedule/mapped.js'
+import { declaring, type MappedKernel } from '../../schedule/mapped.js'
 import { workParameters } from '../launch/slots.js'
 import type { Scope } from '../print/expression.js'
 import { printLoops } from '../print/loops.js'
@@ -52,7 +52,7 @@ export function kernelTexts(mapped: MappedKernel): KernelTexts {
   const texts = bodies.map((body) =>
     render('kernel', { ...body, parameters: parameterList(parameters, body.first ?? work, names) }),
   )
-  return { text: [...structTexts(instance.kernel), ...texts].join('\n'), parameters }
+  return { text: [...structTexts(declaring(mapped)), ...texts].join('\n'), parameters }
 }
 
 /** Kernel functions: one for each way in which threads walk over rows. */

@@ -133,9 +133,14 @@ function rowLines({ length, width, tile, extents }: InRow, scope: Scope): readon
 
 /** Source that computes groups as rows where their sizes suit one launch. */
 function rowsLines(inRows: InRows, whole: Pick<MappedKernel, 'instance'>, scope: Scope): readonly string[] {
-  const { mapped, length, kept, groups } = inRows
+  const { mapped, length, kept, groups, many } = inRows
   const extents = groupExtents(inRows, extentIn(whole)).map((each) => operandText(each, scope))
   const elements = wideText(length, scope, toCount)
+  if (groups === undefined && many !== undefined)
+    return [
+      `// A block each computes rows of up to ${kept} elements, or many rows; the blocks of all rows together divide few longer ones.`,
+      `if (heddle::suit_rows(${productText(extents)}, ${elements}, ${kept}, ${many})) return ${rowsName}::run(launch, error);`,
+    ]
   if (groups === undefined)
     return [
       `// A block each computes rows of up to ${kept} elements; the blocks of all rows together divide longer ones.`,

@@ -57,12 +57,24 @@ export function printDivided(
         for (const copy of copies)
           to.writeLine(`${guard}${names.value(copy.row)}[j] = ${chunkText(copy, here)};${mark(copy.load)}`)
       })
-    each((to) => {
-      if (counts !== undefined) to.writeLine(`if (!${counts}[j]) continue;`)
-      const rest = loop.body.filter(({ kind }) => kind !== 'copy')
-      print(rest, { ...here, context: { ...context, writer: to } })
-    })
+    for (const part of partsOf(loop.body.filter(({ kind }) => kind !== 'copy'))) {
+      print(
+        part.filter(({ kind }) => kind === 'rescale'),
+        here,
+      )
+      each((to) => {
+        if (counts !== undefined) to.writeLine(`if (!${counts}[j]) continue;`)
+        const rest = part.filter(({ kind }) => kind !== 'rescale')
+        print(rest, { ...here, context: { ...context, writer: to } })
+      })
+    }
   })
+}
+
+/** Parts of an iteration. Sums are scaled once in a round, between the parts of all its iterations. */
+function partsOf(body: readonly Loop[]): readonly (readonly Loop[])[] {
+  const first = body.findIndex(({ kind }) => kind === 'rescale')
+  return first < 0 ? [body] : [body.slice(0, first), body.slice(first)]
 }
 
 function ofSlots({ loops }: DividedLoop, { context }: Printing): Rounds {

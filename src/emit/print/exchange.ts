@@ -27,10 +27,8 @@ export function exchangeLines({ across, through, sections, parts }: Exchange, pr
         return `[[maybe_unused]] const ${scalarText[type]} ${names.value(name)} = ${value};${mark(...accumulator.from)}`
       })
     })
-    return [
-      `if (!heddle::combine_totals<ALONE>(team, part, parts, sums, arrived, ${all.join(', ')})) return;${places}`,
-      ...results,
-    ]
+    const combine = parts.some(({ accumulator: { shift } }) => shift !== undefined) ? 'combine_shifted' : 'combine_totals'
+    return [`if (!heddle::${combine}<ALONE>(team, part, parts, sums, arrived, ${all.join(', ')})) return;${places}`, ...results]
   }
   const arrays = parts.map(({ accumulator: { monoid }, into }) => {
     const [first] = into

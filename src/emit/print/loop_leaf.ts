@@ -1,7 +1,20 @@
 /** Nodes of the loop IR without a body as lines of CUDA source. */
 import type { Expr, ExprOf } from '../../ir/expr.js'
 import { mark } from '../../ir/trace.js'
-import type { Access, Accumulate, Accumulator, Combine, Compute, Copy, Let, Loop, Prefetch, Span, Store } from '../../loop/ir.js'
+import type {
+  Access,
+  Accumulate,
+  Accumulator,
+  Combine,
+  Compute,
+  Copy,
+  Let,
+  Loop,
+  Prefetch,
+  Rescale,
+  Span,
+  Store,
+} from '../../loop/ir.js'
 import { putLine, sharedLines } from '../constructs/shared_row.js'
 import type { PassContext } from './context.js'
 import { announceLine, exchangeLines } from './exchange.js'
@@ -50,6 +63,8 @@ export function leafText(loop: Leaf, printing: Printing): readonly string[] {
       return [accumulatorLine(loop, printing)]
     case 'accumulate':
       return [accumulateLine(loop, printing)]
+    case 'rescale':
+      return [rescaleLine(loop, printing)]
     case 'combine':
       return combineLines(loop, printing)
     case 'announce':
@@ -179,6 +194,7 @@ function accumulatorLine(accumulator: Accumulator, printing: Printing): string {
   for (const { row, field } of rows) context.elements.set(row, scannedText(accumulator, field, printing))
   const functor = functorText(accumulator, context)
   if (columns === true) return `heddle::ColumnSums<${functor}, Team, VEC> ${given};${mark(...from)}`
+  if (accumulator.shift !== undefined) return `heddle::Shifted<${functor}> ${given};${mark(...from)}`
   if (!scan) return `heddle::Accumulator<${functor}> ${given};${mark(...from)}`
   if (typeof monoid === 'string' || !isFold(monoid)) return `heddle::Prefix<${functor}, VEC> ${given};${mark(...from)}`
   return `heddle::Carry<${functor}, VEC> ${given}(${fieldsText(starts.map((start) => expressionText(start, context)))});`
@@ -190,8 +206,15 @@ function scannedText({ name, monoid }: Pick<Accumulator, 'name' | 'monoid'>, fie
   return typeof monoid === 'string' ? element : fieldText(monoid, field, element)
 }
 
-function accumulateLine({ into, values }: Accumulate, { context, given, first, row, apart }: Printing): string {
+/** Scales the sums of a lane, and declares what the terms of a chunk are shifted by. */
+function rescaleLine({ accumulator: { name, shift = '', from } }: Rescale, printing: Printing): string {
+  return `const float ${declare(shift, 'shift', printing)} = ${printing.given.get(name)}.rescale();${mark(...from)}`
+}
+
+function accumulateLine({ into, values, part }: Accumulate, { context, given, first, row, apart }: Printing): string {
   const texts = values.map((value) => expressionText(value, context))
+  if (part !== undefined)
+    return `${given.get(into.name)}.${part === 'maximum' ? 'raise' : 'add_terms'}(${texts.join(', ')});${mark(...values)}`
   const element = typeof into.monoid === 'string' ? texts.join() : fieldsText(texts)
   if (into.columns === true) return `${given.get(into.name)}.add(i, ${element}, ${row});${mark(...values)}`
   return `${given.get(into.name)}.add(${into.scan ? 'i, ' : ''}${element}, ${placeText(first, apart)});${mark(...values)}`
@@ -212,7 +235,7 @@ function combineLines({ accumulator, across, into }: Combine, { context, given }
   if (typeof monoid === 'string') throw new Error('internal: a reduction has no result')
   const all = names.fresh('merged_fields')
   return [
-    `const auto ${all} = team.reduce(${lanes});${places}`,
+    `const auto ${all} = ${accumulator.shift === undefined ? `team.reduce(${lanes})` : `heddle::reduce_shifted(team, ${lanes})`};${places}`,
     ...into.map(
       (field, i) =>
         `[[maybe_unused]] const ${scalarText[field.type]} ${names.value(field.name)} = ${fieldText(monoid, i, all)};${places}`,

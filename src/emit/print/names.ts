@@ -7,7 +7,7 @@ import type { Expr } from '../../ir/expr.js'
 import type { TensorParam } from '../../ir/kernel.js'
 import { passStatementOf, rowStatementOf } from '../../schedule/constructs/index.js'
 import { programNames } from '../../schedule/divided/divided_program.js'
-import { intervalIn, type MappedKernel } from '../../schedule/mapped.js'
+import { declaring, intervalIn, type MappedKernel } from '../../schedule/mapped.js'
 import { freshName } from '../../schedule/normalise/normal.js'
 import { ownsOf } from './user_monoids.js'
 
@@ -82,15 +82,12 @@ type Named = Pick<MappedKernel, 'instance' | 'axes' | 'program'>
 
 /** @param reserved further names in the source around the kernel, separated by blanks */
 export function createNames(mapped: Named, reserved = ''): Names {
-  const {
-    instance: { kernel },
-    program,
-  } = mapped
+  const { program } = mapped
   const own = [
     { columns: columnFrame, totals: totalFrame, rows: rowFrame, elementwise: '' }[program.kind],
     intervalIn({ program }) === undefined ? '' : intervalFrame,
     program.kind === 'elementwise' && program.staging !== undefined ? tileFrame : '',
-    ...ownsOf(kernel).map((_, i) => `Own${i}`),
+    ...ownsOf(declaring(mapped)).map((_, i) => `Own${i}`),
   ].join(' ')
   const taken = new Set(`${keywords} ${library} ${frame} ${own} ${reserved}`.split(' '))
   const scopes = {

@@ -2,9 +2,10 @@
  * User monoids and recurrences as CUDA source: a struct beside the kernels, like those of the built-in monoids in native/device/monoids.cuh.
  * Threads exchange the words of the fields (native/device/fields.cuh).
  */
+import { local } from '../../ir/build.js'
 import type { Expr } from '../../ir/expr.js'
 import type { Kernel } from '../../ir/kernel.js'
-import type { MonoidField, UserMonoid } from '../../ir/user_monoid.js'
+import type { MonoidField, Shift, UserMonoid } from '../../ir/user_monoid.js'
 import type { UserRecurrence } from '../../ir/user_recurrence.js'
 import { freeNames } from '../../ir/walk.js'
 import { expressionText, type Scope } from './expression.js'
@@ -33,14 +34,16 @@ export const structTexts = (kernel: Pick<Kernel, 'name' | 'body'>): readonly str
 
 const member = 'static __device__ __forceinline__'
 
-function monoidText({ fields, left, right, combine }: UserMonoid, name: string): string {
+function monoidText({ fields, left, right, combine, shift }: UserMonoid, name: string): string {
   const types = fields.map(({ type }) => type)
   const parts = [
     { part: 'left', locals: left, types },
     { part: 'right', locals: right, types },
   ]
   return [
-    '// A monoid of the op: how two neighbouring parts of a row combine.',
+    shift === undefined
+      ? '// A monoid of the op: how two neighbouring parts of a row combine.'
+      : '// A maximum, and sums of exponentials shifted by it: how two parts of a row combine.',
     `struct ${name} {`,
     `  using Value = heddle::Fields<${fields.length}>;`,
     '  using Element = Value;',
@@ -50,10 +53,24 @@ function monoidText({ fields, left, right, combine }: UserMonoid, name: string):
     ...closedText(combine, parts),
     '  }',
     `  ${member} Value result(const Value& value) { return value; }`,
+    ...(shift === undefined ? [] : scaledText(shift, left, types)),
     '};',
     '',
   ].join('\n')
 }
+
+/** A part with its sums scaled to a maximum. */
+const scaledText = ({ top, scaled }: Shift, left: readonly string[], types: Part['types']): readonly string[] => [
+  `  ${member} Value scaled([[maybe_unused]] const Value& left, const heddle::Fields<1>& top) {`,
+  ...closedText(
+    [local(top), ...scaled],
+    [
+      { part: 'left', locals: left, types },
+      { part: 'top', locals: [top], types: ['f32'] },
+    ],
+  ),
+  '  }',
+]
 
 function foldText({ fields, taken, before, element, next }: UserRecurrence, name: string): string {
   const parts = [

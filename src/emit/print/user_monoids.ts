@@ -26,7 +26,7 @@ export const ownsOf = (kernel: Pick<Kernel, 'body'>): readonly Own[] => [...byKe
 
 /** Device headers that their structs need. */
 export const userMonoidHeaders = (kernel: Pick<Kernel, 'body'>): readonly string[] =>
-  ownsOf(kernel).map((own) => (isFold(own) ? 'fold.cuh' : 'fields.cuh'))
+  ownsOf(kernel).map((own) => (isFold(own) ? 'fold.cuh' : own.shift === undefined ? 'fields.cuh' : 'shifted.cuh'))
 
 /** For programs inside main loops, which have none. */
 export const noOwn = (): never => {

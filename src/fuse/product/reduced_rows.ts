@@ -14,9 +14,9 @@ import type { Kernel, Stmt, StmtOf, TensorParam } from '../../ir/kernel.js'
 import { rowMajor } from '../../ir/layout.js'
 import { freshName } from '../../ir/names.js'
 import type { ReducedRows } from '../../ir/product.js'
+import { scaledPart, shiftedSum } from '../../ir/shifted_sum.js'
 import { freeNames, introducedNames, mapStmt, rewrite, stmtExprs, substitute, visit, withoutSpans } from '../../ir/walk.js'
 import { equalExprs } from '../space/positions.js'
-import { scaledPart, shiftedSum } from './shifted_sum.js'
 
 type Reduce = StmtOf<'reduce'>
 

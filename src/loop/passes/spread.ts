@@ -69,7 +69,16 @@ function isOrderless(loop: Loop): boolean {
   }
 }
 
-const orderless: ReadonlySet<Loop['kind']> = new Set(['buffer', 'compute', 'fill', 'accumulate', 'combine', 'exists', 'store'])
+const orderless: ReadonlySet<Loop['kind']> = new Set([
+  'buffer',
+  'compute',
+  'fill',
+  'accumulate',
+  'rescale',
+  'combine',
+  'exists',
+  'store',
+])
 
 /** True if a node uses the place of an element in its chunk, or the first of them. */
 function readsPlaces(loop: Loop, lanes: readonly LaneLoop[]): boolean {

@@ -22,6 +22,7 @@ import { freshName } from '../normalise/normal.js'
 import { contains, sameExpr, substituteDims, usesIndex } from '../normalise/rewrite.js'
 import { takenNames } from '../normalise/taken_names.js'
 import { divide, type SplitKernel, withoutUnread } from './cut_kernel.js'
+import type { inOnePass } from './one_pass.js'
 import { isBeside, reductionsOf } from './split_launch.js'
 
 /** Kernels in place of one, in order, and the length of its rows. */
@@ -58,6 +59,28 @@ export function longRows({ kernel: given, dims, types }: Instance): LongRows | u
   const last = rest.body.length === 0 ? undefined : rest
   return { levels, last, length, most: mostOf(length, given), bytes: bytesOf(levels, kernel, types) }
 }
+
+/** Long rows with their reductions joined, if that leaves fewer levels (one_pass.ts); otherwise as they are. */
+export function inFewestLevels(
+  instance: Instance,
+  passes: { readonly longRows: typeof longRows; readonly inOnePass: typeof inOnePass },
+): LongRows | undefined {
+  const long = passes.longRows(instance)
+  const kernel = long === undefined ? undefined : passes.inOnePass(instance.kernel)
+  const joined = kernel === undefined ? undefined : passes.longRows({ ...instance, kernel })
+  return long === undefined || joined === undefined || joined.levels.length >= long.levels.length ? long : joined
+}
+
+const exact: ReadonlySet<string> = new Set(['max', 'min', 'argmax', 'argmin'])
+
+/** True for rows whose numbers are the same bits in any order of combination, and that store nothing else. */
+export const isExact = ({ levels, last }: Pick<LongRows, 'levels' | 'last'>): boolean =>
+  last === undefined &&
+  levels.every(({ body }) =>
+    body
+      .filter(isReduction)
+      .every((s) => s.kind === 'reduce' && (exact.has(s.monoid) || (s.monoid === 'sum' && s.type === 'i32'))),
+  )
 
 /** Bytes per element of the tensors that differ from row to row. */
 function bytesOf(levels: readonly Kernel[], { tensors, rows }: Kernel, types: Instance['types']): number {

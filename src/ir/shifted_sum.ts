@@ -1,13 +1,14 @@
 /**
  * Sums of shifted exponentials, such as those of a softmax: `sum(exp(e - top) * w)` with `top` the maximum of `e`. They are the only sums that
  * depend on another reduction of their row and still follow from parts of it: a part shifts by its own maximum, and the sums of parts are scaled
- * before they are added ("Online normalizer calculation for softmax", Milakov and Gimelshein 2018).
+ * before they are added ("Online normalizer calculation for softmax", Milakov and Gimelshein 2018). Groups of a matmul's columns are such parts
+ * (src/fuse/product/reduced_rows.ts), and the chunks of long rows (src/schedule/rows/one_pass.ts).
  */
-import { call, f32, local } from '../../ir/build.js'
-import type { Expr, ExprOf } from '../../ir/expr.js'
-import { hashOf } from '../../ir/expr_hash.js'
-import type { StmtOf } from '../../ir/kernel.js'
-import { freeNames, mapOperands, substitute, withoutSpans } from '../../ir/walk.js'
+import { call, f32, local } from './build.js'
+import type { Expr, ExprOf } from './expr.js'
+import { hashOf } from './expr_hash.js'
+import type { StmtOf } from './kernel.js'
+import { freeNames, mapOperands, substitute, withoutSpans } from './walk.js'
 
 type Reduce = StmtOf<'reduce'>
 
@@ -66,7 +67,7 @@ function perColumn(exponent: Expr | undefined, difference: Expr, column: string)
 }
 
 /** The expression with one of its nodes replaced. */
-function replaced(expr: Expr, node: Expr, by: Expr): Expr {
+export function replaced(expr: Expr, node: Expr, by: Expr): Expr {
   if (expr === node) return by
   return mapOperands(expr, (operand) => replaced(operand, node, by))
 }
