@@ -123,7 +123,7 @@ export const mostWalkedRows = 8191
 export const fewestWalkedChunks = 64
 /**
  * Bytes of a row from which on the blocks of the whole grid divide it. A batch must not change the bits of a row, so its length alone decides. On an H200,
- * a block per row takes 3 to 23 % less time for 64 to 4,096 rows of 64 to 160 KiB, and 1.4 to 2 times as much for 16 to 64 rows of 256 KiB.
+ * a block per row takes 6 to 26 % less time for 256 to 4,096 rows of 64 to 160 KiB, and 1.2 to 2 times as much for 16 to 64 rows of 256 KiB.
  */
 const dividedBytes = 192 << 10
 /** The same of a single row. */

@@ -91,7 +91,7 @@ it('a schedule prints its passes and their teams', () => {
       softmax__f16_warp_wide: a warp a row, 4 rows a block; 4 x 8 values a lane in registers; rows of at most 1024 elements: the row fits the registers of one warp, and no barrier
       softmax__f16_block_tall: a block of 512 threads a row; 1 x 8 values a lane in registers; rows of at most 4096 elements: one chunk a lane: its loads are in flight together, and vectors such as gamma are prefetched
       softmax__f16_block_wide: a block of 512 threads a row; 2 x 8 values a lane in registers; rows of at most 8192 elements: the row fits the registers of one block
-      softmax__f16_block_reread: a block of 512 threads a row; values computed again in every pass; otherwise: longer than registers hold: every pass reads the row again"
+      softmax__f16_block_reread: a block of 512 threads a row; values computed again in every pass, sums in that of the maximum that shifts them; otherwise: longer than registers hold: every pass reads the row again"
   `)
   expect(described(tally)).toMatchInlineSnapshot(`
     "tally: row program, rows over (m0 < m), chunks of 4

@@ -166,6 +166,12 @@ describe('refusals name the entry', () => {
     expect([error.code, error.exitCode]).toEqual(['tuning.order', 2])
   })
 
+  it('a number of rows that would decide about sums that are scaled as the row is read', () => {
+    expect(keepsOrder(warp(8, 3), map(fixtures.softmax), 768)).toBe(true)
+    expect(keepsOrder(warp(8, 'reread'), map(fixtures.softmax), 768)).toBe(false)
+    expect(keepsOrder(warp(8, 'reread'), map(fixtures.layerNorm), 768)).toBe(true)
+  })
+
   it('a kernel or storage type that is not there', () => {
     const entries = [entry(warp(8, 3)), entry(warp(8, 3), { dtype: 'f64' })]
     const error = refusal(() => refuseUnknown({ file: 't.json', entries }, [instance(fixtures.softmax)]))

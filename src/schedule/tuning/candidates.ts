@@ -77,5 +77,12 @@ const ruleVariant = ({ variants }: RowProgram, length: number, rows: number) =>
 /** True if a choice combines rows of `length` elements in the order of the rules, so that it may depend on the number of rows. */
 export function keepsOrder(choice: ScheduleChoice, mapped: MappedKernel, length: number): boolean {
   const isOwn = stepsOf(mapped).some(({ kind }) => kind === 'team')
-  return ruleChoices(mapped, length).every((rule) => orderOf(rule, length, isOwn) === orderOf(choice, length, isOwn))
+  return ruleChoices(mapped, length).every(
+    (rule) =>
+      isScaled(rule, mapped) === isScaled(choice, mapped) && orderOf(rule, length, isOwn) === orderOf(choice, length, isOwn),
+  )
 }
+
+/** True if sums are scaled to a running maximum, which rounds them. */
+const isScaled = (choice: ScheduleChoice, { program }: MappedKernel): boolean =>
+  choice.kind === 'rows' && choice.chunks === 'reread' && program.kind === 'rows' && program.joined !== undefined
