@@ -13,6 +13,8 @@ export const pooled = op('pooled', { dims: ['b', 'm', 'n', 'h', 'k'], types, inp
   body: ({ x }, { h, k }) => (b, i, j) => ({ y: max(3, (p) => max(3, (q) => (2 * i + p < h && 2 * j + q < k ? x(b, 2 * i + p, 2 * j + q) : -100))) }) })
 export const causal = op('causal', { dims: ['b', 'm', 'n', 'u'], facts: { u: 4 }, types, inputs: { x: tensor('T', 'b m n'), w: tensor('T', 'u n') }, outputs: { y: tensor('T', 'b m n') },
   body: ({ x, w }, { u }) => (b, i, j) => ({ y: sum(u, (p) => (i + p - 3 >= 0 ? x(b, i + p - 3, j) * w(p, j) : 0)) }) })
+export const distances = op('distances', { dims: ['m', 'n', 'u'], facts: { u: 3 }, types, inputs: { x: tensor('T', 'm u'), w: tensor('T', 'n u') }, outputs: { y: tensor('T', 'm n') },
+  body: ({ x, w }, { u }) => (i, j) => ({ y: sum(u, (p) => (x(i, p) - w(j, p)) ** 2) }) })
 export const alongRow = op('along_row', { dims: ['m', 'n'], types, inputs: { x: tensor('T', 'm n'), w: tensor('T', 'm') }, outputs: { y: tensor('T', 'm n') },
   body: ({ x, w }, { n }) => (i) => ({ y: row(n, (j) => sum(3, (p) => (j + p - 2 >= 0 ? x(i, j + p - 2) : 0)) * w(i)) }) })
 export const twoOutputs = op('two_outputs', { dims: ['b', 'm', 'n', 'h'], types, inputs: { x: tensor('T', 'b h n') }, outputs: { y: tensor('T', 'b m n'), z: tensor('T', 'b m n') },
@@ -69,6 +71,7 @@ describe('windows that are written out', () => {
   it.each([
     ['depthwise', { u: 3, v: 3 }, [8, 1]],
     ['causal', { u: 4 }, [8]],
+    ['distances', { u: 3 }, [1]],
   ] as const)('%s: launches for the lengths that facts state, and one for others', async (name, dims, widths) => {
     const { split } = mapKernel({ kernel: named(name), types: { T: 'f16' }, dims: {} })
     expect(split?.fixed).toMatchObject(widths.map((vec) => ({ dims, mapped: { vec, program: { kind: 'elementwise' } } })))

@@ -48,6 +48,22 @@ describe('a window', () => {
     expect(() => verifyKernel({ ...made.instance.kernel, storedPlaces: 3 }, 'a test')).toThrow('output y is stored 4 times')
   })
 
+  it('may be a short sum of loads that many elements share', () => {
+    const pairs = (length: number, ...loads: readonly Expr[]): Kernel =>
+      of(
+        summed(
+          loads.reduce((a, b) => call('mul', a, b)),
+          i32(length),
+        ),
+      )
+    const [ofRow, ofColumn] = [load('x', i, u), load('x', u, j)]
+    expect(written(pairs(8, ofRow, ofColumn))?.instance.kernel).toMatchObject({ storedPlaces: 4 })
+    expect(written(pairs(9, ofRow, ofColumn))?.instance.kernel.storedPlaces).toBeUndefined()
+    // A load that is for one element, and one that is the same for all.
+    expect(written(pairs(3, ofRow, load('x', i, j)))?.instance.kernel.storedPlaces).toBeUndefined()
+    expect(written(pairs(3, ofRow))?.instance.kernel.storedPlaces).toBeUndefined()
+  })
+
   it('takes lengths that facts state as numbers', () => {
     const subject = of(summed(guarded, dim('k')))
     expect(written(subject)).toBeUndefined()

@@ -5,6 +5,7 @@
 import { dtypeInfo } from '../../ir/dtype.js'
 import type { Expr } from '../../ir/expr.js'
 import { type Instance, resolveDType } from '../../ir/instance.js'
+import { visit } from '../../ir/walk.js'
 import { passValues, type Step, statementsOf } from '../normalise/passes.js'
 import { contains, hashOf, usesIndex } from '../normalise/rewrite.js'
 
@@ -20,6 +21,8 @@ const tests = 12
 export function blocksOf({ kernel, types }: Pick<Instance, 'kernel' | 'types'>, steps: readonly Step[], vec: number): number {
   const loaded = new Map<string, { readonly bytes: number; left: number; right: number }>()
   let [scalars, stored] = [0, 0]
+  const results = new Set<string>()
+  const alone = new Map<string, number>()
   for (const step of steps) {
     if (step.kind === 'let') scalars++
     if (step.kind !== 'pass') continue
@@ -33,15 +36,23 @@ export function blocksOf({ kernel, types }: Pick<Instance, 'kernel' | 'types'>, 
     }
     const values = [...step.pass.rows.flatMap((row) => (row.kind === 'computed' ? [row.value] : [])), ...passValues(step.pass)]
     if (values.some((value) => contains(value, isTest(step.pass.loop.index)))) scalars += tests
+    // Other loads are made for all elements of a chunk at once.
+    for (const value of values)
+      visit(value, (node) => {
+        if (node.kind === 'load') alone.set(hashOf(node), usesIndex(node, step.pass.loop.index) ? vec : 1)
+      })
     for (const { tensor: name } of statementsOf(step.pass, 'loopStore')) {
+      results.add(name)
       const tensor = kernel.tensors.find((each) => each.name === name)
       if (tensor !== undefined) stored += wordsOf(vec, dtypeInfo[resolveDType(tensor.dtype, types)].bytes)
     }
   }
+  // nvcc computes several results of a place side by side: their sums are as many registers again.
+  if (results.size > 1) return 1
   const held = [...loaded.values()].map(
     ({ bytes, left, right }) => wordsOf(vec, bytes) + wordsOf(left, bytes) + wordsOf(right, bytes),
   )
-  const needed = held.reduce((sum, each) => sum + each, stored + scalars)
+  const needed = [...held, ...alone.values()].reduce((sum, each) => sum + each, stored + scalars)
   return most.find(({ registers }) => needed <= registers)?.blocks ?? 1
 }
 

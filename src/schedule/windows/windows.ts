@@ -17,7 +17,7 @@ import { isUpdating } from '../../ir/update.js'
 import { rewrite, visit } from '../../ir/walk.js'
 import { elementsOf } from '../normalise/merge_axes.js'
 import { freshName } from '../normalise/normal.js'
-import { contains, substituteIndex, usesIndex } from '../normalise/rewrite.js'
+import { substituteIndex, usesIndex } from '../normalise/rewrite.js'
 import { takenNames } from '../normalise/taken_names.js'
 import { knownOfAxes, withoutClamps } from './inequalities.js'
 import { type Inside, insideOf } from './inside.js'
@@ -37,6 +37,9 @@ export interface Windows {
 }
 
 type Store = StmtOf<'store'>
+
+/** Most steps of a reduction of shared loads that is written out: with more, a thread would keep too many of them. */
+const mostSharedSteps = 8
 
 /** The kernel with its windows written out; undefined if it has none, or none that are few. */
 export function windowsWrittenOut(instance: Instance): Windows | undefined {
@@ -97,15 +100,28 @@ function valuesOf({ body }: Kernel): readonly Expr[] {
   })
 }
 
-/** Reductions over few places around that of an element: an index of a load depends on the place and on a step. */
+/**
+ * Reductions over few places around that of an element: an index of a load depends on the place and on a step. Or reductions of few steps whose
+ * loads are those of many elements, such as a distance of points: a thread that computes one element would make them all for it.
+ */
 function windowsIn(value: Expr, { rows }: Kernel, numberOf: (length: Expr) => number | undefined): readonly ExprOf<'fold'>[] {
   const found: ExprOf<'fold'>[] = []
   visit(value, (node) => {
-    if (node.kind !== 'fold' || stepsOf(node, numberOf) === undefined) return
+    const steps = node.kind === 'fold' ? stepsOf(node, numberOf) : undefined
+    if (node.kind !== 'fold' || steps === undefined) return
     const isAround = (at: Expr): boolean => usesIndex(at, node.index) && rows.some(({ index }) => usesIndex(at, index))
-    if (contains(node.value, (load) => load.kind === 'load' && load.indices.some(isAround))) found.push(node)
+    const loads = loadsOf(node.value)
+    const isShared =
+      steps <= mostSharedSteps && loads.length > 1 && loads.every((load) => rows.some(({ index }) => !usesIndex(load, index)))
+    if (isShared || loads.some(({ indices }) => indices.some(isAround))) found.push(node)
   })
   return found
+}
+
+function loadsOf(e: Expr): readonly ExprOf<'load'>[] {
+  const loads: ExprOf<'load'>[] = []
+  visit(e, (node) => node.kind === 'load' && loads.push(node))
+  return loads
 }
 
 /** The kernel with elements along rows, which threads load in chunks where they can. */
