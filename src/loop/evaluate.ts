@@ -3,32 +3,18 @@
  * reads only what it has computed, or what the lanes have combined or published. Passes are checked by running small sizes before and after them.
  */
 import type { Value } from '../ir/constructs/construct.js'
-import { evaluateExpr } from '../ir/evaluate.js'
 import type { Expr } from '../ir/expr.js'
 import { firstOf, placeOf } from './chunk_values.js'
 import { combineAccumulator } from './evaluate_combine.js'
 import { exchangeParts, runDivided } from './evaluate_divided.js'
-import { enterElement, type Lane, newRegisters, type Row, type Team } from './evaluate_lane.js'
+import { type Lane, newRegisters, type Row, type Team } from './evaluate_lane.js'
+import { leaves } from './evaluate_leaves.js'
+import { firstAt, forChunk, known, number, type Run, value } from './evaluate_run.js'
 import { callTeam, collectSearch, finishSearch } from './evaluate_search.js'
-import { endChunk, rescale, shiftedPart } from './evaluate_shifted.js'
-import { copySpan } from './evaluate_span.js'
-import { chunksOfTile, enterChunk, fillTile, newTile, type TileMemory } from './evaluate_tiles.js'
-import { eachShare, liesInPiece, narrow } from './evaluate_work.js'
-import { type Copy, type Groups, type LaneLoop, type Loop, type TileLoop, type VectorLoop, wholeFlag } from './ir.js'
-
-interface Run {
-  readonly team: Team
-  readonly row: Row
-  readonly all: readonly Lane[]
-  /** True in the version for whole rows. */
-  readonly whole: boolean
-  /** Distance from one element of a lane's chunk to the next. */
-  readonly step: number
-  /** Rows in shared memory that are not published yet. */
-  readonly pending: Map<string, Value[]>
-  /** Tiles in shared memory. */
-  readonly tiles: Map<string, TileMemory>
-}
+import { endChunk } from './evaluate_shifted.js'
+import { chunksOfTile, enterChunk, fillTile, newTile } from './evaluate_tiles.js'
+import { eachShare, liesInPiece } from './evaluate_work.js'
+import { type Groups, type LaneLoop, type Loop, type TileLoop, type VectorLoop, wholeFlag } from './ir.js'
 
 /** @throws internal errors for elements that are missing, computed twice, or stored by a lane that has not computed them */
 export const evaluateLoops = (loops: readonly Loop[], row: Row, team: Team): void =>
@@ -41,9 +27,6 @@ function runAll(loops: readonly Loop[], lanes: readonly Lane[], run: Run): void 
     runNode(loop, left, run)
   }
 }
-
-const value = (e: Expr, lane: Lane): Value => evaluateExpr(e, lane.env)
-const number = (e: Expr, lane: Lane): number => Number(value(e, lane))
 
 type Runs<K extends Loop['kind']> = {
   readonly [Kind in K]: (loop: Extract<Loop, { readonly kind: Kind }>, lanes: readonly Lane[], run: Run) => void
@@ -141,94 +124,6 @@ const shared: Runs<
   },
 }
 
-type Leaf = Exclude<Loop, { readonly kind: keyof typeof shared }>
-
-/** Nodes that each lane runs on its own. */
-const leaves: {
-  readonly [Kind in Leaf['kind']]: (loop: Extract<Leaf, { readonly kind: Kind }>, lane: Lane, run: Run) => void
-} = {
-  let(loop, lane) {
-    lane.env.values.set(loop.name, loop.ofChunk?.masked === true && lane.valid <= 0 ? 0 : value(loop.value, lane))
-  },
-  offset(loop, lane) {
-    value(loop.value, lane)
-  },
-  narrow({ interval }, lane) {
-    narrow(interval, lane)
-  },
-  buffer(loop, { rows }) {
-    rows.set(loop.name, newRegisters())
-  },
-  accumulator(loop, { collected }) {
-    collected.set(loop, [])
-  },
-  announce: () => undefined,
-  request: () => undefined,
-  copy,
-  count({ index, divisors, quotients, remainders }, lane) {
-    const { values } = lane.env
-    let place = Number(values.get(index))
-    divisors.forEach((divisor, i) => {
-      const by = number(divisor, lane)
-      values.set(remainders[i] ?? '', place % by)
-      place = Math.floor(place / by)
-      values.set(quotients[i] ?? '', place)
-    })
-  },
-  prefetch(loop, lane, run) {
-    if (run.team.chunks === 1) copy({ ...loop.copy, row: loop.name }, lane, run)
-  },
-  compute(loop, lane) {
-    // Elements of a scan are registers of their row already.
-    if (!('kind' in loop.value)) return
-    if (loop.shape === 'element') lane.rows.set(loop.row, newRegisters())
-    registers(loop.row, lane)[lane.at] = value(loop.value, lane)
-  },
-  fill(loop, lane) {
-    if (holds(loop.when, lane)) registers(loop.buffer, lane)[lane.at] = value(loop.value, lane)
-  },
-  rescale({ accumulator }, lane) {
-    rescale(accumulator, lane)
-  },
-  accumulate(loop, lane) {
-    if (loop.part !== undefined) {
-      shiftedPart(
-        loop,
-        loop.values.map((e) => number(e, lane)),
-        lane,
-      )
-      return
-    }
-    known(lane.collected.get(loop.into), loop.into.name).push({
-      ...(loop.into.columns === true ? { at: lane.order, column: lane.at } : { at: lane.order + lane.at }),
-      values: loop.values.map((e) => number(e, lane)),
-    })
-  },
-  storeChunk({ access, buffer, when }, lane, run) {
-    if (!holds(when, lane)) return
-    forChunk(lane, access.whole, run, (at) => {
-      enterElement(access.index, at, lane)
-      const indices = access.indices.map((e) => number(e, lane))
-      run.row.store(access.tensor, indices, registers(buffer, lane)[at] ?? Number.NaN)
-    })
-  },
-  store(loop, lane, run) {
-    if (
-      lane.id >= { owner: Number.POSITIVE_INFINITY, 'first lane': 1, 'first slot': run.team.lanes }[loop.by] ||
-      !holds(loop.when, lane)
-    )
-      return
-    const indices = loop.indices.map((e) => number(e, lane))
-    run.row.store(loop.tensor, indices, value(loop.value, lane))
-  },
-  shared(loop, _, run) {
-    run.pending.set(loop.row.name, run.pending.get(loop.row.name) ?? [])
-  },
-  put(loop, lane, run) {
-    known(run.pending.get(loop.row), loop.row)[lane.at] = value(loop.value, lane)
-  },
-}
-
 /** A thread's columns take the values of their groups. */
 function valuesOfGroups({ row, group, value: ofGroup, length }: Groups, lane: Lane, run: Run): void {
   const made = newRegisters()
@@ -239,7 +134,7 @@ function valuesOfGroups({ row, group, value: ofGroup, length }: Groups, lane: La
   lane.rows.set(row, made)
 }
 
-const holds = (when: Expr | undefined, lane: Lane): boolean => when === undefined || value(when, lane) === true
+type Leaf = Extract<Loop, { readonly kind: keyof typeof leaves }>
 
 const isLeaf = (loop: Loop): loop is Leaf => loop.kind in leaves
 
@@ -306,10 +201,6 @@ function runLanes(loop: LaneLoop, lanes: readonly Lane[], run: Run): void {
 /** Lanes of a warp. */
 const warpLanes = 32
 
-/** First element of a chunk, of which the elements are `step` apart: so many chunks share the elements of one tile. */
-const firstAt = (chunk: number, vec: number, step: number): number =>
-  Math.floor(chunk / step) * step * vec + (chunk % step) * (step === 1 ? vec : 1)
-
 function setElement(index: string, at: number, lane: Lane): void {
   lane.at = at
   lane.env.values.set(index, at)
@@ -335,47 +226,4 @@ function together(lanes: readonly Lane[], { all }: Run): void {
 
 function publish(name: string, values: Value[], { all }: Run): void {
   for (const { rows } of all) rows.set(name, values)
-}
-
-function known<T>(found: T | undefined, name: string): T {
-  if (found === undefined) throw new Error(`internal: ${name} is not declared`)
-  return found
-}
-
-const registers = (name: string, { rows }: Lane): Value[] => known(rows.get(name), name)
-
-/** Calls `f` for the elements of a chunk that exist. */
-function forChunk({ first, valid }: Pick<Lane, 'first' | 'valid'>, whole: boolean, run: Run, f: (at: number) => void): void {
-  const { vec } = run.team
-  if (whole && run.whole && valid < vec) throw new Error('internal: a chunk that is not full is accessed without a check')
-  for (let i = 0; i < Math.min(valid, vec); i++) f(first + i * run.step)
-}
-
-/** Loads a chunk, with the elements beside it in a span, or all chunks of a lane. */
-function copy(node: Copy, lane: Lane, run: Run): void {
-  const { vec } = run.team
-  if (node.span === undefined) copyChunks(node, lane, run)
-  else copySpan(node, node.span, lane, { vec, isWhole: node.access.whole && run.whole })
-}
-
-/** Loads one chunk, or all chunks of a lane. */
-function copyChunks({ row, load, access, guard, shape, prefetched, length }: Copy, lane: Lane, run: Run): void {
-  const { lanes, chunks, vec } = run.team
-  if (prefetched !== undefined && chunks === 1) {
-    lane.rows.set(row, registers(prefetched, lane))
-    return
-  }
-  const values = newRegisters()
-  lane.rows.set(row, values)
-  if (!holds(guard, lane)) return
-  const extent = number(length, lane)
-  const own = Array.from({ length: chunks }, (_, chunk) => firstAt(chunk * lanes + lane.id, vec, run.step))
-  for (const first of shape === 'chunk' ? [lane.first] : own.filter((place) => place < extent)) {
-    // A chunk of a run of rows goes on in the next row.
-    const valid = lane.run === undefined ? Math.ceil((extent - first) / run.step) : lane.valid
-    forChunk({ first, valid }, access.whole, run, (at) => {
-      enterElement(access.index, at, lane)
-      values[at] = value(load, lane)
-    })
-  }
 }

@@ -56,10 +56,8 @@ function lineOf(loop: Loop): string {
       return `${loop.part === undefined ? '' : `${loop.part} of `}${accumulatorName(loop.into)} += ${loop.values.map(printExpr).join(', ')}`
     case 'rescale':
       return `let ${loop.accumulator.shift} = maximum of ${accumulatorName(loop.accumulator)}, to which its sums are scaled`
-    case 'combine': {
-      const into = loop.into.map(({ name }) => name).join(', ')
-      return `${into === '' ? '' : `let ${into} = `}combine ${accumulatorName(loop.accumulator)} across ${loop.across}`
-    }
+    case 'combine':
+      return combineText(loop)
     case 'announce':
       return `announce the exchange of ${loop.accumulators.map(accumulatorName).join(', ')}`
     case 'exchange':
@@ -86,6 +84,11 @@ function lineOf(loop: Loop): string {
 }
 
 type Of<Kind extends Loop['kind']> = Extract<Loop, { readonly kind: Kind }>
+
+function combineText({ accumulator, into, across }: Of<'combine'>): string {
+  const names = into.map(({ name }) => name).join(', ')
+  return `${names === '' ? '' : `let ${names} = `}combine ${accumulatorName(accumulator)} across ${across}`
+}
 
 function exchangeText({ parts, across, sections }: Of<'exchange'>): string {
   const into = parts.flatMap((part) => part.into.map(({ name }) => name)).join(', ')

@@ -25,7 +25,7 @@ import { substituteDims } from './normalise/rewrite.js'
 import { groupColumns } from './rows/group_columns.js'
 import { groupRows } from './rows/group_rows.js'
 import { inFewestLevels, isExact, longRows } from './rows/long_rows.js'
-import { hasOddRows, oneRow } from './rows/one_row.js'
+import { mayBeOneRow, oneRow } from './rows/one_row.js'
 import { splitLaunch } from './rows/split_launch.js'
 import { walkKernels } from './rows/walk_kernels.js'
 import { fewestWalkedChunks, fewGroups, mostCombinedColumns, mostWalkedRows, rowsAlone, smallPlane } from './rules.js'
@@ -88,7 +88,7 @@ export function mapKernel(
   const tuned = tuning === undefined ? asked : verified(passes.applyTuning(asked, tuning), 'applying measurements')
   const long = inLevels(formed, tuned, passes, see)
   if (long !== undefined) return verified(long, 'dividing long rows')
-  const inRow = hasOddRows(tuned) ? mapRow(formed, tuned, passes, see) : undefined
+  const inRow = mayBeOneRow(tuned) ? mapRow(formed, tuned, passes, see) : undefined
   return inRow === undefined ? tuned : verified(inRow, 'making one row')
 }
 

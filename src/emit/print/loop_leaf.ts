@@ -5,6 +5,7 @@ import type {
   Access,
   Accumulate,
   Accumulator,
+  Buffer,
   Combine,
   Compute,
   Copy,
@@ -14,6 +15,7 @@ import type {
   Rescale,
   Span,
   Store,
+  StoreChunk,
 } from '../../loop/ir.js'
 import { putLine, sharedLines } from '../constructs/shared_row.js'
 import type { PassContext } from './context.js'
@@ -33,18 +35,14 @@ type Leaf = Exclude<Loop, { readonly kind: 'work' | 'piece' | 'for' | 'version' 
 
 export function leafText(loop: Leaf, printing: Printing): readonly string[] {
   const { context, given } = printing
-  const { names, elements } = context
+  const { names } = context
   switch (loop.kind) {
     case 'let':
       return [letLine(loop, printing)]
     case 'offset':
       return [`const int64_t ${declare(loop.name, 'start', printing)} = ${wideText(loop.value, context)};`]
-    case 'buffer': {
-      const name = loop.of === undefined ? names.value(loop.name) : declare(loop.name, loop.of, printing)
-      if (loop.row !== undefined) elements.set(loop.row, loop.shape === 'row' ? `${name}[chunk][i]` : `${name}[i]`)
-      const size = loop.shape === 'row' ? '[CHUNKS][VEC]' : '[VEC]'
-      return [`${scalarText[loop.type]} ${name}${size}${loop.zero ? ' = {}' : ''};${mark(...loop.from)}`]
-    }
+    case 'buffer':
+      return [bufferLine(loop, printing)]
     case 'copy':
       return loop.shape === 'row' ? rowLines(loop, names.value(loop.row), 'CHUNKS', printing) : [chunkLine(loop, printing)]
     case 'request':
@@ -71,14 +69,8 @@ export function leafText(loop: Leaf, printing: Printing): readonly string[] {
       return [announceLine(loop, printing)]
     case 'exchange':
       return exchangeLines(loop, printing)
-    case 'storeChunk': {
-      const { access, buffer } = loop
-      const chunk = `heddle::${context.chunkStore ?? 'store_chunk'}<${widthText(access, context)}>`
-      const call = printing.apart === undefined ? chunk : `heddle::store_apart<${printing.apart}>`
-      const offset = chunkOffset(access, printing.first, printing)
-      const text = `${whenText(loop, context)}${call}(${names.tensor(access.tensor)}, ${offset}, valid, ${given.get(buffer)});`
-      return [text + mark(...loop.from)]
-    }
+    case 'storeChunk':
+      return [storeChunkLine(loop, printing)]
     case 'store':
       return [storeLine(loop, context)]
     case 'shared':
@@ -96,6 +88,13 @@ export function leafText(loop: Leaf, printing: Printing): readonly string[] {
       for (const name of loop.publishes) context.shared?.set(name, `${names.value(name)}.get`)
       return [`team.meet();${mark(...(loop.from ?? []))}`]
   }
+}
+
+function bufferLine({ name: given, of, row, shape, type, zero, from }: Buffer, printing: Printing): string {
+  const { names, elements } = printing.context
+  const name = of === undefined ? names.value(given) : declare(given, of, printing)
+  if (row !== undefined) elements.set(row, shape === 'row' ? `${name}[chunk][i]` : `${name}[i]`)
+  return `${scalarText[type]} ${name}${shape === 'row' ? '[CHUNKS][VEC]' : '[VEC]'}${zero ? ' = {}' : ''};${mark(...from)}`
 }
 
 function letLine({ name, type, value, ofChunk }: Let, printing: Printing): string {
@@ -241,6 +240,15 @@ function combineLines({ accumulator, across, into }: Combine, { context, given }
         `[[maybe_unused]] const ${scalarText[field.type]} ${names.value(field.name)} = ${fieldText(monoid, i, all)};${places}`,
     ),
   ]
+}
+
+function storeChunkLine(store: StoreChunk, printing: Printing): string {
+  const { context, given, apart, first } = printing
+  const { access, buffer, from } = store
+  const chunk = `heddle::${context.chunkStore ?? 'store_chunk'}<${widthText(access, context)}>`
+  const call = apart === undefined ? chunk : `heddle::store_apart<${apart}>`
+  const place = `${context.names.tensor(access.tensor)}, ${chunkOffset(access, first, printing)}`
+  return `${whenText(store, context)}${call}(${place}, valid, ${given.get(buffer)});${mark(...from)}`
 }
 
 /** A store of one element. */

@@ -7,14 +7,13 @@
  */
 import { dim as dimVar } from '../../ir/build.js'
 import { dtypeInfo } from '../../ir/dtype.js'
-import type { Expr, ExprOf } from '../../ir/expr.js'
+import type { Expr } from '../../ir/expr.js'
 import type { Instance } from '../../ir/instance.js'
 import type { Kernel, RowAxis, StmtOf } from '../../ir/kernel.js'
-import { rewrite, visit } from '../../ir/walk.js'
 import { chunkAccess } from '../access/chunk_access.js'
-import { elementsOf } from '../normalise/merge_axes.js'
+import { elementsOf, storedValues } from '../normalise/merge_axes.js'
 import { freshName, type Loop } from '../normalise/normal.js'
-import { contains, hashOf, rewritePaths, usesIndex } from '../normalise/rewrite.js'
+import { contains, hashOf, loadsOf, rewritePaths, usesIndex } from '../normalise/rewrite.js'
 import { takenNames } from '../normalise/taken_names.js'
 import { NoGroups } from '../rows/group_walk.js'
 import {
@@ -59,7 +58,7 @@ function inColumns({ kernel: given, dims: fixed, types }: Instance): StoredColum
   const stores = kernel?.body.filter((s): s is Store => s.kind === 'store') ?? []
   const [first] = stores
   if (kernel === undefined || first === undefined) return undefined
-  const values = valuesOf(kernel)
+  const values = storedValues(kernel)
   const found = axesOf(kernel, first, values, fixed)
   if (found === undefined) return undefined
   const { pairs, walked, rows } = found
@@ -71,16 +70,6 @@ function inColumns({ kernel: given, dims: fixed, types }: Instance): StoredColum
   const paired = withPairs({ ...kernel, rows, body }, pairs, pairing)
   const column = rows.find(({ index }) => index === pairs[0]?.at)
   return column === undefined ? undefined : programOf(paired, column, walked, types)
-}
-
-/** Values of all stores, with scalars written out. */
-function valuesOf({ body }: Kernel): readonly Expr[] {
-  const named = new Map<string, Expr>()
-  const writtenOut = (e: Expr): Expr => rewrite(e, (node) => (node.kind === 'local' ? (named.get(node.name) ?? node) : node))
-  return body.flatMap((s) => {
-    if (s.kind === 'let') named.set(s.name, writtenOut(s.value))
-    return s.kind === 'store' ? [writtenOut(s.value)] : []
-  })
 }
 
 interface Axes {
@@ -120,12 +109,6 @@ function axesOf(kernel: Kernel, store: Store, values: readonly Expr[], fixed: In
   if (columns === undefined) return undefined
   const left = kernel.rows.filter((axis) => ![inner, outer, far, near].includes(axis))
   return { pairs, walked: both ?? far, rows: [...left, both ?? far, columns] }
-}
-
-function loadsOf(values: readonly Expr[]): readonly ExprOf<'load'>[] {
-  const loads: ExprOf<'load'>[] = []
-  for (const value of values) visit(value, (node) => node.kind === 'load' && loads.push(node))
-  return loads
 }
 
 function programOf(

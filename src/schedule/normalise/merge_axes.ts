@@ -13,7 +13,7 @@ import type { Kernel, RowAxis, Stmt, StmtOf } from '../../ir/kernel.js'
 import { multiply, polynomialOf, samePolynomial, stepOf } from '../../ir/polynomial.js'
 import { dimsOf, extentOf } from '../../ir/row_axis.js'
 import { isUpdating } from '../../ir/update.js'
-import { mapStmt } from '../../ir/walk.js'
+import { mapStmt, rewrite } from '../../ir/walk.js'
 import { classify, offsetOf } from '../access/access.js'
 import { contains, rewriteDown, sameExpr, substituteDims, substituteIndex } from './rewrite.js'
 
@@ -133,4 +133,14 @@ function withMerged(kernel: Kernel, outer: RowAxis, inner: RowAxis): Kernel {
     rows: kernel.rows.flatMap((row) => (row === outer ? [] : row === inner ? [axis] : [row])),
     body: kernel.body.map((s) => mapStmt(s, (expr) => substituteIndex(expr, outer.index, i32(0)))),
   }
+}
+
+/** Values of all stores, with scalars written out. */
+export function storedValues({ body }: Kernel): readonly Expr[] {
+  const named = new Map<string, Expr>()
+  const writtenOut = (e: Expr): Expr => rewrite(e, (node) => (node.kind === 'local' ? (named.get(node.name) ?? node) : node))
+  return body.flatMap((s) => {
+    if (s.kind === 'let') named.set(s.name, writtenOut(s.value))
+    return s.kind === 'store' ? [writtenOut(s.value)] : []
+  })
 }

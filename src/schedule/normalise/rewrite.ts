@@ -3,7 +3,7 @@
  * evaluated on every path. Expressions may be graphs; every function here visits a node once.
  */
 import { constant } from '../../ir/build.js'
-import type { Expr } from '../../ir/expr.js'
+import type { Expr, ExprOf } from '../../ir/expr.js'
 import { hashOf } from '../../ir/expr_hash.js'
 import type { IntrinsicName } from '../../ir/intrinsics.js'
 import { mapOperands, operands, rewrite, visit, visitUp } from '../../ir/walk.js'
@@ -19,6 +19,13 @@ export function contains(e: Expr, test: (node: Expr) => boolean): boolean {
 
 /** True if the expression depends on an index variable of this name. */
 export const usesIndex = (e: Expr, name: string): boolean => contains(e, (node) => node.kind === 'index' && node.name === name)
+
+/** Loads in expressions, those of conditions and of reductions too. */
+export function loadsOf(values: readonly Expr[]): readonly ExprOf<'load'>[] {
+  const loads: ExprOf<'load'>[] = []
+  for (const value of values) visit(value, (node) => node.kind === 'load' && loads.push(node))
+  return loads
+}
 
 export { hashOf, sameExpr } from '../../ir/expr_hash.js'
 

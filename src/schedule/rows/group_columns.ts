@@ -10,11 +10,12 @@ import type { Expr, ExprOf } from '../../ir/expr.js'
 import type { Instance } from '../../ir/instance.js'
 import type { Kernel, RowAxis, Stmt, StmtOf, TensorParam } from '../../ir/kernel.js'
 import { rowMajor } from '../../ir/layout.js'
-import { mapStmt, rewrite, visit } from '../../ir/walk.js'
+import { mapStmt, rewrite } from '../../ir/walk.js'
 import { columnsOf } from '../divided/column_reductions.js'
 import { type Nest, nestOf } from '../divided/full_reductions.js'
 import { isReduction } from '../divided/reduction.js'
 import { freshName, type Loop } from '../normalise/normal.js'
+import { loadsOf } from '../normalise/rewrite.js'
 import { takenNames } from '../normalise/taken_names.js'
 import { NoGroups, refuse } from './group_walk.js'
 import { isContiguous, isRunOf, lengthOfAxis, newPairing, onPairs, type Pair, withPairs } from './paired_axes.js'
@@ -72,7 +73,7 @@ function inColumns({ kernel, dims: fixed, types }: Instance, rest: Kernel): Grou
 /** The groups of a reduction; undefined if no load of it walks them as columns, of rows that are far apart. */
 function groupsOf(nest: Nest, kernel: Kernel, fixed: Instance['dims']): Groups | undefined {
   const of = { kernel, fixed }
-  for (const load of loadsOf(nest)) {
+  for (const load of loadsOf(nest.values)) {
     const inner = nest.loops.findIndex(({ index }) => isContiguous(of, load, index))
     const loop = nest.loops[inner]
     const axis = loop && kernel.rows.find(({ index, also = [] }) => also.length === 0 && isRunOf(of, load, index, loop))
@@ -94,12 +95,6 @@ function groupsOf(nest: Nest, kernel: Kernel, fixed: Instance['dims']): Groups |
 
 const nameOf = (loop: Loop | undefined): string =>
   loop?.length.kind === 'dim' ? loop.length.name : loop?.length.kind === 'const' ? String(loop.length.value) : 'n'
-
-function loadsOf({ values }: Nest): readonly ExprOf<'load'>[] {
-  const loads: ExprOf<'load'>[] = []
-  for (const value of values) visit(value, (node) => node.kind === 'load' && loads.push(node))
-  return loads
-}
 
 /** The loops of a nest that become one: group and column, and two loops over rows. */
 function pairsOf({ axis, fixed, inner, rows, column, row }: Groups, { loops }: Pick<Nest, 'loops'>): readonly Pair[] {

@@ -32,7 +32,7 @@ export interface OneRow extends Pick<InRow, 'extents'> {
 }
 
 /** True if a mapped kernel has chunks of rows that a launcher may find not whole, and no form for them; or planes that may be small. */
-export function hasOddRows(mapped: MappedKernel): boolean {
+export function mayBeOneRow(mapped: MappedKernel): boolean {
   const { program, instance, axes, across, generic, vec, split, grouped } = mapped
   if (program.kind !== 'elementwise' || generic === true || across !== undefined || split !== undefined || grouped !== undefined)
     return false

@@ -11,10 +11,10 @@ import type { Instance } from '../../ir/instance.js'
 import type { Kernel, RowAxis, Stmt, StmtOf } from '../../ir/kernel.js'
 import { substitute } from '../../ir/walk.js'
 import { freshName } from '../normalise/normal.js'
-import { contains, hashOf, type Path, rewriteWhere, substituteIndex, usesIndex } from '../normalise/rewrite.js'
+import { contains, hashOf, loadsOf, type Path, rewriteWhere, substituteIndex, usesIndex } from '../normalise/rewrite.js'
 import { takenNames } from '../normalise/taken_names.js'
 import { lengthOfAxis } from '../rows/paired_axes.js'
-import { loadsIn, mostLoads, simplified } from './written_out.js'
+import { mostLoads, simplified } from './written_out.js'
 
 type Store = StmtOf<'store'>
 
@@ -65,7 +65,7 @@ export function severalPlaces(
       const places = { axis, count, values: values.map((value) => placesOf(value, axis.index, point, count, last)) }
       const one = places.values.flatMap(([first]) => (first === undefined ? [] : [first]))
       const [alone, all] = [distinctLoads([one], last, loads), distinctLoads(places.values, last, loads)]
-      const many = places.values.flat().reduce((sum, value) => sum + loadsIn(value), 0)
+      const many = loadsOf(places.values.flat()).length
       if (many <= 2 * mostLoads && all <= most * count * alone && (most < 1 || all <= mostAlone))
         return kernelOf(kernel, stores, places, last, fixed, taken)
     }

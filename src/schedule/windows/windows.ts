@@ -14,16 +14,16 @@ import { getOwn } from '../../ir/get_own.js'
 import type { Instance } from '../../ir/instance.js'
 import type { Kernel, Stmt, StmtOf } from '../../ir/kernel.js'
 import { isUpdating } from '../../ir/update.js'
-import { rewrite, visit } from '../../ir/walk.js'
-import { elementsOf } from '../normalise/merge_axes.js'
+import { visit } from '../../ir/walk.js'
+import { elementsOf, storedValues } from '../normalise/merge_axes.js'
 import { freshName } from '../normalise/normal.js'
-import { substituteIndex, usesIndex } from '../normalise/rewrite.js'
+import { loadsOf, substituteIndex, usesIndex } from '../normalise/rewrite.js'
 import { takenNames } from '../normalise/taken_names.js'
 import { knownOfAxes, withoutClamps } from './inequalities.js'
 import { type Inside, insideOf } from './inside.js'
 import { hasNeighbours } from './neighbours.js'
 import { severalPlaces } from './several_places.js'
-import { loadsIn, mostLoads, simplified, stepsOf, writtenOut } from './written_out.js'
+import { mostLoads, simplified, stepsOf, writtenOut } from './written_out.js'
 
 /** A kernel with its windows written out. */
 export interface Windows {
@@ -60,7 +60,7 @@ export function windowsWrittenOut(instance: Instance): Windows | undefined {
     if (known !== undefined || typeof equal !== 'number') return known
     return equal
   }
-  const values = valuesOf(kernel)
+  const values = storedValues(kernel)
   const windows = values.flatMap((value) => windowsIn(value, kernel, numberOf))
   if (windows.length === 0 && !values.some((value) => hasNeighbours(value, kernel))) return undefined
   for (const { length } of windows)
@@ -68,7 +68,7 @@ export function windowsWrittenOut(instance: Instance): Windows | undefined {
   const fixed = { ...dims, ...stated }
   const known = knownOfAxes(kernel, fixed)
   const made = values.map((value) => withoutClamps(simplified(writtenOut(value, numberOf), last), known))
-  if (made.reduce((sum, value) => sum + loadsIn(value), 0) > mostLoads) return undefined
+  if (loadsOf(made).length > mostLoads) return undefined
   const along = made.some((value) => hasNeighbours(value, { rows: [last] }))
   const alone = { kernel: inRow(kernel, stores, made), dims: fixed }
   const spans = along ? { ...instance, ...(severalPlaces(kernel, stores, made, last, fixed, 'in spans') ?? alone) } : undefined
@@ -90,16 +90,6 @@ function asElement(s: Stmt): Stmt {
 const endsAlong = ({ indices }: Store, axis: string): boolean =>
   indices.at(-1)?.kind === 'index' && indices.every((at, i) => usesIndex(at, axis) === (i === indices.length - 1))
 
-/** Values of all stores, with scalars written out. */
-function valuesOf({ body }: Kernel): readonly Expr[] {
-  const named = new Map<string, Expr>()
-  const writtenIn = (e: Expr): Expr => rewrite(e, (node) => (node.kind === 'local' ? (named.get(node.name) ?? node) : node))
-  return body.flatMap((s) => {
-    if (s.kind === 'let') named.set(s.name, writtenIn(s.value))
-    return s.kind === 'store' ? [writtenIn(s.value)] : []
-  })
-}
-
 /**
  * Reductions over few places around that of an element: an index of a load depends on the place and on a step. Or reductions of few steps whose
  * loads are those of many elements, such as a distance of points: a thread that computes one element would make them all for it.
@@ -110,18 +100,12 @@ function windowsIn(value: Expr, { rows }: Kernel, numberOf: (length: Expr) => nu
     const steps = node.kind === 'fold' ? stepsOf(node, numberOf) : undefined
     if (node.kind !== 'fold' || steps === undefined) return
     const isAround = (at: Expr): boolean => usesIndex(at, node.index) && rows.some(({ index }) => usesIndex(at, index))
-    const loads = loadsOf(node.value)
+    const loads = loadsOf([node.value])
     const isShared =
       steps <= mostSharedSteps && loads.length > 1 && loads.every((load) => rows.some(({ index }) => !usesIndex(load, index)))
     if (isShared || loads.some(({ indices }) => indices.some(isAround))) found.push(node)
   })
   return found
-}
-
-function loadsOf(e: Expr): readonly ExprOf<'load'>[] {
-  const loads: ExprOf<'load'>[] = []
-  visit(e, (node) => node.kind === 'load' && loads.push(node))
-  return loads
 }
 
 /** The kernel with elements along rows, which threads load in chunks where they can. */

@@ -10,7 +10,7 @@ import type { Expr, ExprOf } from '../../ir/expr.js'
 import type { IntrinsicName } from '../../ir/intrinsics.js'
 import type { RowAxis } from '../../ir/kernel.js'
 import { linearExpr, linearOf } from '../../ir/linear.js'
-import { mapOperands, substitute, visit } from '../../ir/walk.js'
+import { mapOperands, substitute } from '../../ir/walk.js'
 import { rewriteDown } from '../normalise/rewrite.js'
 
 /** Most steps of one reduction, and most loads of an element, that are written out. */
@@ -38,15 +38,6 @@ export const writtenOut = (e: Expr, numberOf: (length: Expr) => number | undefin
     )
     return values.reduce((all, value) => call(combine, all, value))
   })
-
-/** Number of loads in an expression, each as often as it is made. */
-export function loadsIn(e: Expr): number {
-  let loads = 0
-  visit(e, (node) => {
-    if (node.kind === 'load') loads++
-  })
-  return loads
-}
 
 /**
  * The expression with integer sums in one form, and without conditions that are known.
