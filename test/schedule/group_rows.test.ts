@@ -250,7 +250,11 @@ it('one launch with other arguments than the op is refused', () => {
 
 it('a square that is read transposed keeps its axes', () => {
   const of = (at: string) =>
-    op({ x: 'k k' }, { y: 'k k' }, `({ x }, { k }) => (i, j) => ({ y: x(${at}) / (1 + sum(k, (r) => sum(k, (c) => x(r, c) ** 2))) })`)
+    op(
+      { x: 'k k' },
+      { y: 'k k' },
+      `({ x }, { k }) => (i, j) => ({ y: x(${at}) / (1 + sum(k, (r) => sum(k, (c) => x(r, c) ** 2))) })`,
+    )
   expect(grouped(of('i, j'))).toBeDefined()
   expect(grouped(of('j, i'))).toBeUndefined()
 })
