@@ -6,11 +6,13 @@
 // argmax__f32_block: a block of 256 threads a row; 1 x 4 values a lane in registers
 // argmax__f32_warp_wide: a warp a row, 4 rows a block; 8 x 4 values a lane in registers
 // argmax__f32_block_tall: a block of 512 threads a row; 1 x 4 values a lane in registers
+// argmax__f32_block_tall_wide: a block of 256 threads a row; 2 x 4 values a lane in registers
 // argmax__f32_block_wide: a block of 512 threads a row; 4 x 4 values a lane in registers
 // argmax__f32_block_reread: a block of 512 threads a row; values computed again in every pass
 // argmax__f32: a warp for at most 512 chunks of 4, a block for every 2048 of more, at most 1024 blocks; the last to end combines theirs
 #include "kernel.cuh"
 #include "apart.cuh"
+#include "row_block.cuh"
 #include "split.cuh"
 #include "totals.cuh"
 
@@ -39,7 +41,7 @@ __global__ void __launch_bounds__(Team::threads, 1) argmax_kept(
   constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
   heddle::Chunk<T, VEC> x_c[CHUNKS];
   heddle::load_row_apart<VEC, STEP, WHOLE>(team, x, n, x_c, [&](int c) -> int64_t { return start + c; });
-  heddle::Accumulator<heddle::ArgMax<float>> y1_lanes;
+  heddle::RowShare<Team, heddle::ArgMax<float>> y1_lanes;
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
     const int c0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
@@ -105,15 +107,17 @@ int32_t run(const heddle_launch* launch, heddle_error* error) {
   // Few registers a lane, so many rows run at once, and no barrier.
   if (length <= 256) return run(heddle::WarpTeam<32, 4>{}, "argmax__f32_warp", whole ? argmax_kept<heddle::WarpTeam<32, 4>, 2, true> : argmax_kept<heddle::WarpTeam<32, 4>, 2, false>);
   // Too few rows to fill the device with warps: one chunk a lane keeps the row short in time.
-  if (length <= 1024 && rows <= 528) return run(heddle::BlockTeam<256>{}, "argmax__f32_block", whole ? argmax_kept<heddle::BlockTeam<256>, 1, true> : argmax_kept<heddle::BlockTeam<256>, 1, false>);
+  if (length <= 1024 && rows <= 528) return run(heddle::RowBlock<256>{}, "argmax__f32_block", whole ? argmax_kept<heddle::RowBlock<256>, 1, true> : argmax_kept<heddle::RowBlock<256>, 1, false>);
   // The row fits the registers of one warp, and no barrier.
   if (length <= 1024) return run(heddle::WarpTeam<32, 4>{}, "argmax__f32_warp_wide", whole ? argmax_kept<heddle::WarpTeam<32, 4>, 8, true> : argmax_kept<heddle::WarpTeam<32, 4>, 8, false>);
   // One chunk a lane: its loads are in flight together, and vectors such as gamma are prefetched.
-  if (length <= 2048) return run(heddle::BlockTeam<512>{}, "argmax__f32_block_tall", whole ? argmax_kept<heddle::BlockTeam<512>, 1, true> : argmax_kept<heddle::BlockTeam<512>, 1, false>);
+  if (length <= 2048 && rows <= 528) return run(heddle::RowBlock<512>{}, "argmax__f32_block_tall", whole ? argmax_kept<heddle::RowBlock<512>, 1, true> : argmax_kept<heddle::RowBlock<512>, 1, false>);
+  // Two chunks a lane: a multiprocessor has more loads of many rows in flight.
+  if (length <= 2048) return run(heddle::RowBlock<256, 2>{}, "argmax__f32_block_tall_wide", whole ? argmax_kept<heddle::RowBlock<256, 2>, 2, true> : argmax_kept<heddle::RowBlock<256, 2>, 2, false>);
   // The row fits the registers of one block.
-  if (length <= 8192) return run(heddle::BlockTeam<512>{}, "argmax__f32_block_wide", whole ? argmax_kept<heddle::BlockTeam<512>, 4, true> : argmax_kept<heddle::BlockTeam<512>, 4, false>);
+  if (length <= 8192) return run(heddle::RowBlock<512>{}, "argmax__f32_block_wide", whole ? argmax_kept<heddle::RowBlock<512>, 4, true> : argmax_kept<heddle::RowBlock<512>, 4, false>);
   // Longer than registers hold: every pass reads the row again.
-  return run(heddle::BlockTeam<512>{}, "argmax__f32_block_reread", whole ? argmax_reread<heddle::BlockTeam<512>, true> : argmax_reread<heddle::BlockTeam<512>, false>);
+  return run(heddle::RowBlock<512>{}, "argmax__f32_block_reread", whole ? argmax_reread<heddle::RowBlock<512>, true> : argmax_reread<heddle::RowBlock<512>, false>);
 }
 
 }  // namespace in_rows

@@ -4,6 +4,7 @@
 // ban_words__f16_thread_reread: a thread a row, 32 rows a block; values computed again in every pass
 #include "kernel.cuh"
 #include "fold.cuh"
+#include "row_block.cuh"
 
 namespace {
 

@@ -6,6 +6,7 @@
 // beam_candidates__f32__k64_block_wide: a block of 512 threads a row; 8 x 4 values a lane in registers
 // beam_candidates__f32__k64_block_reread: a block of 512 threads a row; values computed again in every pass
 #include "kernel.cuh"
+#include "row_block.cuh"
 #include "top_k.cuh"
 
 namespace {
@@ -53,7 +54,7 @@ __global__ void __launch_bounds__(Team::threads, 1) beam_candidates_kept(
   const auto bestValues = bestValues_lanes.finish(team, bestValues_places);
   const float top = heddle::larger(bestValues.value(0), -3e+38f);
   if (team.lane() == 0) heddle::write(tops, (static_cast<int64_t>(r1) * p) + q, top);
-  heddle::Accumulator<heddle::Sum<float>> sums1_lanes;
+  heddle::RowShare<Team, heddle::Sum<float>> sums1_lanes;
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
     const int c0 = (chunk * Team::lanes + team.lane()) * VEC;
@@ -181,11 +182,11 @@ extern "C" int32_t heddle_launch_beam_candidates__f32__k64(const heddle_launch* 
   // Few registers a lane, so many rows run at once, and no barrier.
   if (length <= 256) return run(heddle::WarpTeam<32, 4>{}, "beam_candidates__f32__k64_warp", beam_candidates_kept<heddle::WarpTeam<32, 4>, 2>);
   // Too few rows to fill the device with warps: one chunk a lane keeps the row short in time.
-  if (length <= 2048 && rows <= 528) return run(heddle::BlockTeam<512>{}, "beam_candidates__f32__k64_block", beam_candidates_kept<heddle::BlockTeam<512>, 1>);
+  if (length <= 2048 && rows <= 528) return run(heddle::RowBlock<512>{}, "beam_candidates__f32__k64_block", beam_candidates_kept<heddle::RowBlock<512>, 1>);
   // The row fits the registers of one warp, and no barrier.
   if (length <= 2048) return run(heddle::WarpTeam<32, 4>{}, "beam_candidates__f32__k64_warp_wide", beam_candidates_kept<heddle::WarpTeam<32, 4>, 16>);
   // The row fits the registers of one block.
-  if (length <= 16384) return run(heddle::BlockTeam<512>{}, "beam_candidates__f32__k64_block_wide", beam_candidates_kept<heddle::BlockTeam<512>, 8>);
+  if (length <= 16384) return run(heddle::RowBlock<512>{}, "beam_candidates__f32__k64_block_wide", beam_candidates_kept<heddle::RowBlock<512>, 8>);
   // Longer than registers hold: every pass reads the row again.
-  return run(heddle::BlockTeam<512>{}, "beam_candidates__f32__k64_block_reread", beam_candidates_reread<heddle::BlockTeam<512>>);
+  return run(heddle::RowBlock<512>{}, "beam_candidates__f32__k64_block_reread", beam_candidates_reread<heddle::RowBlock<512>>);
 }

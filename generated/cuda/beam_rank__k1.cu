@@ -6,6 +6,7 @@
 // beam_rank__k1_block_wide: a block of 512 threads a row; 8 x 4 values a lane in registers
 // beam_rank__k1_block_reread: a block of 512 threads a row; values computed again in every pass, sums in that of the maximum that shifts them
 #include "kernel.cuh"
+#include "row_block.cuh"
 #include "shifted.cuh"
 #include "top_k.cuh"
 
@@ -77,7 +78,7 @@ __global__ void __launch_bounds__(Team::threads, 1) beam_rank_kept(
   const int64_t start_2 = static_cast<int64_t>(r1) * p;
   heddle::Chunk<float, VEC> tops_q[CHUNKS];
   heddle::load_row<VEC, false>(team, tops, p, tops_q, [&](int q) -> int64_t { return start_2 + q; });
-  heddle::Accumulator<heddle::Max<float>> top1_lanes;
+  heddle::RowShare<Team, heddle::Max<float>> top1_lanes;
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
     const int q0 = (chunk * Team::lanes + team.lane()) * VEC;
@@ -93,7 +94,7 @@ __global__ void __launch_bounds__(Team::threads, 1) beam_rank_kept(
   if (team.lane() == 0) heddle::write(top, r1, top1);
   heddle::Chunk<float, VEC> sums_q[CHUNKS];
   heddle::load_row<VEC, false>(team, sums, p, sums_q, [&](int q) -> int64_t { return start_2 + q; });
-  heddle::Accumulator<heddle::Sum<float>> total1_lanes;
+  heddle::RowShare<Team, heddle::Sum<float>> total1_lanes;
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
     const int q0 = (chunk * Team::lanes + team.lane()) * VEC;
@@ -232,11 +233,11 @@ extern "C" int32_t heddle_launch_beam_rank__k1(const heddle_launch* launch, hedd
   // Few registers a lane, so many rows run at once, and no barrier.
   if (length <= 256) return run(heddle::WarpTeam<32, 4>{}, "beam_rank__k1_warp", beam_rank_kept<heddle::WarpTeam<32, 4>, 2>);
   // Too few rows to fill the device with warps: one chunk a lane keeps the row short in time.
-  if (length <= 2048 && rows <= 528) return run(heddle::BlockTeam<512>{}, "beam_rank__k1_block", beam_rank_kept<heddle::BlockTeam<512>, 1>);
+  if (length <= 2048 && rows <= 528) return run(heddle::RowBlock<512>{}, "beam_rank__k1_block", beam_rank_kept<heddle::RowBlock<512>, 1>);
   // The row fits the registers of one warp, and no barrier.
   if (length <= 2048) return run(heddle::WarpTeam<32, 4>{}, "beam_rank__k1_warp_wide", beam_rank_kept<heddle::WarpTeam<32, 4>, 16>);
   // The row fits the registers of one block.
-  if (length <= 16384) return run(heddle::BlockTeam<512>{}, "beam_rank__k1_block_wide", beam_rank_kept<heddle::BlockTeam<512>, 8>);
+  if (length <= 16384) return run(heddle::RowBlock<512>{}, "beam_rank__k1_block_wide", beam_rank_kept<heddle::RowBlock<512>, 8>);
   // Longer than registers hold: every pass reads the row again.
-  return run(heddle::BlockTeam<512>{}, "beam_rank__k1_block_reread", beam_rank_reread<heddle::BlockTeam<512>>);
+  return run(heddle::RowBlock<512>{}, "beam_rank__k1_block_reread", beam_rank_reread<heddle::RowBlock<512>>);
 }

@@ -4,6 +4,7 @@
 // beam_select__k64_block: a block of 512 threads a row; 1 x 4 values a lane in registers
 // beam_select__k64_block_reread: a block of 512 threads a row; values computed again in every pass
 #include "kernel.cuh"
+#include "row_block.cuh"
 #include "shared_row.cuh"
 #include "top_k.cuh"
 
@@ -218,7 +219,7 @@ extern "C" int32_t heddle_launch_beam_select__k64(const heddle_launch* launch, h
   // Few registers a lane, so many rows run at once, and no barrier.
   if (length <= 256) return run(heddle::WarpTeam<32, 4>{}, "beam_select__k64_warp", beam_select_kept<heddle::WarpTeam<32, 4>, 2>);
   // Too few rows to fill the device with warps: one chunk a lane keeps the row short in time.
-  if (length <= 2048 && rows <= 528) return run(heddle::BlockTeam<512>{}, "beam_select__k64_block", beam_select_kept<heddle::BlockTeam<512>, 1>);
+  if (length <= 2048 && rows <= 528) return run(heddle::RowBlock<512>{}, "beam_select__k64_block", beam_select_kept<heddle::RowBlock<512>, 1>);
   // Longer than registers hold: every pass reads the row again.
-  return run(heddle::BlockTeam<512>{}, "beam_select__k64_block_reread", beam_select_reread<heddle::BlockTeam<512>>);
+  return run(heddle::RowBlock<512>{}, "beam_select__k64_block_reread", beam_select_reread<heddle::RowBlock<512>>);
 }

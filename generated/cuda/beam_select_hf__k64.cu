@@ -4,6 +4,7 @@
 // beam_select_hf__k64_block: a block of 512 threads a row; 1 x 4 values a lane in registers
 // beam_select_hf__k64_block_reread: a block of 512 threads a row; values computed again in every pass
 #include "kernel.cuh"
+#include "row_block.cuh"
 #include "shared_row.cuh"
 #include "top_k.cuh"
 
@@ -117,7 +118,7 @@ __global__ void __launch_bounds__(Team::threads, 1) beam_select_hf_kept(
   const float possible = goingValues.value(0) / powf(static_cast<float>(longest), lengthPenalty);
   const int row_mul_2 = b1 * w;
   const int64_t start_2 = static_cast<int64_t>(b1) * w;
-  heddle::Accumulator<heddle::Sum<int>> sum0_lanes;
+  heddle::RowShare<Team, heddle::Sum<int>> sum0_lanes;
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
     const int i2_0 = (chunk * Team::lanes + team.lane()) * VEC;
@@ -355,7 +356,7 @@ extern "C" int32_t heddle_launch_beam_select_hf__k64(const heddle_launch* launch
   // Few registers a lane, so many rows run at once, and no barrier.
   if (length <= 256) return run(heddle::WarpTeam<32, 4>{}, "beam_select_hf__k64_warp", beam_select_hf_kept<heddle::WarpTeam<32, 4>, 2>);
   // Too few rows to fill the device with warps: one chunk a lane keeps the row short in time.
-  if (length <= 2048 && rows <= 528) return run(heddle::BlockTeam<512>{}, "beam_select_hf__k64_block", beam_select_hf_kept<heddle::BlockTeam<512>, 1>);
+  if (length <= 2048 && rows <= 528) return run(heddle::RowBlock<512>{}, "beam_select_hf__k64_block", beam_select_hf_kept<heddle::RowBlock<512>, 1>);
   // Longer than registers hold: every pass reads the row again.
-  return run(heddle::BlockTeam<512>{}, "beam_select_hf__k64_block_reread", beam_select_hf_reread<heddle::BlockTeam<512>>);
+  return run(heddle::RowBlock<512>{}, "beam_select_hf__k64_block_reread", beam_select_hf_reread<heddle::RowBlock<512>>);
 }

@@ -5,12 +5,16 @@
 // bias_residual_layer_norm__bf16_warp: a warp a row, 4 rows a block; 1 x 8 values a lane in registers
 // bias_residual_layer_norm__bf16_block: a block of 128 threads a row; 1 x 8 values a lane in registers
 // bias_residual_layer_norm__bf16_warp_wide: a warp a row, 4 rows a block; 4 x 8 values a lane in registers
+// bias_residual_layer_norm__bf16_block_mid: a block of 256 threads a row; 1 x 8 values a lane in registers
+// bias_residual_layer_norm__bf16_block_mid_wide: a block of 128 threads a row; 2 x 8 values a lane in registers
 // bias_residual_layer_norm__bf16_block_tall: a block of 512 threads a row; 1 x 8 values a lane in registers
+// bias_residual_layer_norm__bf16_block_tall_wide: a block of 256 threads a row; 2 x 8 values a lane in registers
 // bias_residual_layer_norm__bf16_block_wide: a block of 512 threads a row; 2 x 8 values a lane in registers
 // bias_residual_layer_norm__bf16_block_reread: a block of 512 threads a row; values computed again in every pass
 #include "kernel.cuh"
 #include "apart.cuh"
 #include "request.cuh"
+#include "row_block.cuh"
 
 namespace {
 
@@ -48,7 +52,7 @@ __global__ void __launch_bounds__(Team::threads, 1) bias_residual_layer_norm_kep
   heddle::Chunk<T, VEC> y_c3[CHUNKS];
   heddle::load_row_apart<VEC, STEP, WHOLE>(team, y, n, y_c3, [&](int c3) -> int64_t { return start + c3; });
   float v[CHUNKS][VEC];
-  heddle::Accumulator<heddle::Sum<float>> sum0_lanes;
+  heddle::RowShare<Team, heddle::Sum<float>> sum0_lanes;
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
     const int c3_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
@@ -64,7 +68,7 @@ __global__ void __launch_bounds__(Team::threads, 1) bias_residual_layer_norm_kep
   }
   const float sum0 = team.reduce(sum0_lanes);
   const float mean = sum0 / static_cast<float>(n);
-  heddle::Accumulator<heddle::Sum<float>> sum1_lanes;
+  heddle::RowShare<Team, heddle::Sum<float>> sum1_lanes;
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
     const int c3_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
@@ -195,13 +199,19 @@ extern "C" int32_t heddle_launch_bias_residual_layer_norm__bf16(const heddle_lau
   // Few registers a lane, so many rows run at once, and no barrier.
   if (length <= 256) return run(heddle::WarpTeam<32, 4>{}, "bias_residual_layer_norm__bf16_warp", whole ? bias_residual_layer_norm_kept<heddle::WarpTeam<32, 4>, 1, true> : bias_residual_layer_norm_kept<heddle::WarpTeam<32, 4>, 1, false>);
   // Too few rows to fill the device with warps: one chunk a lane keeps the row short in time.
-  if (length <= 1024 && (rows <= 528 || (length > 768 && length % 8 != 0))) return run(heddle::BlockTeam<128>{}, "bias_residual_layer_norm__bf16_block", whole ? bias_residual_layer_norm_kept<heddle::BlockTeam<128>, 1, true> : bias_residual_layer_norm_kept<heddle::BlockTeam<128>, 1, false>);
+  if (length <= 1024 && (rows <= 528 || (length > 768 && length % 8 != 0))) return run(heddle::RowBlock<128>{}, "bias_residual_layer_norm__bf16_block", whole ? bias_residual_layer_norm_kept<heddle::RowBlock<128>, 1, true> : bias_residual_layer_norm_kept<heddle::RowBlock<128>, 1, false>);
   // The row fits the registers of one warp, and no barrier.
   if (length <= 1024) return run(heddle::WarpTeam<32, 4>{}, "bias_residual_layer_norm__bf16_warp_wide", whole ? bias_residual_layer_norm_kept<heddle::WarpTeam<32, 4>, 4, true> : bias_residual_layer_norm_kept<heddle::WarpTeam<32, 4>, 4, false>);
   // One chunk a lane: its loads are in flight together, and vectors such as gamma are prefetched.
-  if (length <= 4096) return run(heddle::BlockTeam<512>{}, "bias_residual_layer_norm__bf16_block_tall", whole ? bias_residual_layer_norm_kept<heddle::BlockTeam<512>, 1, true> : bias_residual_layer_norm_kept<heddle::BlockTeam<512>, 1, false>);
+  if (length <= 2048 && rows <= 528) return run(heddle::RowBlock<256>{}, "bias_residual_layer_norm__bf16_block_mid", whole ? bias_residual_layer_norm_kept<heddle::RowBlock<256>, 1, true> : bias_residual_layer_norm_kept<heddle::RowBlock<256>, 1, false>);
+  // Two chunks a lane: a multiprocessor has more loads of many rows in flight.
+  if (length <= 2048) return run(heddle::RowBlock<128, 2>{}, "bias_residual_layer_norm__bf16_block_mid_wide", whole ? bias_residual_layer_norm_kept<heddle::RowBlock<128, 2>, 2, true> : bias_residual_layer_norm_kept<heddle::RowBlock<128, 2>, 2, false>);
+  // One chunk a lane: its loads are in flight together, and vectors such as gamma are prefetched.
+  if (length <= 4096 && rows <= 528) return run(heddle::RowBlock<512>{}, "bias_residual_layer_norm__bf16_block_tall", whole ? bias_residual_layer_norm_kept<heddle::RowBlock<512>, 1, true> : bias_residual_layer_norm_kept<heddle::RowBlock<512>, 1, false>);
+  // Two chunks a lane: a multiprocessor has more loads of many rows in flight.
+  if (length <= 4096) return run(heddle::RowBlock<256, 2>{}, "bias_residual_layer_norm__bf16_block_tall_wide", whole ? bias_residual_layer_norm_kept<heddle::RowBlock<256, 2>, 2, true> : bias_residual_layer_norm_kept<heddle::RowBlock<256, 2>, 2, false>);
   // The row fits the registers of one block.
-  if (length <= 8192) return run(heddle::BlockTeam<512>{}, "bias_residual_layer_norm__bf16_block_wide", whole ? bias_residual_layer_norm_kept<heddle::BlockTeam<512>, 2, true> : bias_residual_layer_norm_kept<heddle::BlockTeam<512>, 2, false>);
+  if (length <= 8192) return run(heddle::RowBlock<512, 2>{}, "bias_residual_layer_norm__bf16_block_wide", whole ? bias_residual_layer_norm_kept<heddle::RowBlock<512, 2>, 2, true> : bias_residual_layer_norm_kept<heddle::RowBlock<512, 2>, 2, false>);
   // Longer than registers hold: every pass reads the row again.
-  return run(heddle::BlockTeam<512>{}, "bias_residual_layer_norm__bf16_block_reread", whole ? bias_residual_layer_norm_reread<heddle::BlockTeam<512>, true> : bias_residual_layer_norm_reread<heddle::BlockTeam<512>, false>);
+  return run(heddle::RowBlock<512>{}, "bias_residual_layer_norm__bf16_block_reread", whole ? bias_residual_layer_norm_reread<heddle::RowBlock<512>, true> : bias_residual_layer_norm_reread<heddle::RowBlock<512>, false>);
 }

@@ -5,13 +5,17 @@
 // dequantize_rows_swiglu_quantize_rows_warp: a warp a row, 4 rows a block; 1 x 8 values a lane in registers
 // dequantize_rows_swiglu_quantize_rows_block: a block of 128 threads a row; 1 x 8 values a lane in registers
 // dequantize_rows_swiglu_quantize_rows_warp_wide: a warp a row, 4 rows a block; 4 x 8 values a lane in registers
+// dequantize_rows_swiglu_quantize_rows_block_mid: a block of 256 threads a row; 1 x 8 values a lane in registers
+// dequantize_rows_swiglu_quantize_rows_block_mid_wide: a block of 128 threads a row; 2 x 8 values a lane in registers
 // dequantize_rows_swiglu_quantize_rows_block_tall: a block of 512 threads a row; 1 x 8 values a lane in registers
+// dequantize_rows_swiglu_quantize_rows_block_tall_wide: a block of 256 threads a row; 2 x 8 values a lane in registers
 // dequantize_rows_swiglu_quantize_rows_block_wide: a block of 512 threads a row; 2 x 8 values a lane in registers
 // dequantize_rows_swiglu_quantize_rows_block_reread: a block of 512 threads a row; values computed again in every pass
 #include "kernel.cuh"
 #include "apart.cuh"
 #include "fast.cuh"
 #include "request.cuh"
+#include "row_block.cuh"
 
 namespace {
 
@@ -44,7 +48,7 @@ __global__ void __launch_bounds__(Team::threads, 1) dequantize_rows_swiglu_quant
   heddle::Chunk<int, VEC> x2_c4[CHUNKS];
   heddle::load_row_apart<VEC, STEP, WHOLE>(team, x2, n, x2_c4, [&](int c4) -> int64_t { return start + c4; });
   float v[CHUNKS][VEC];
-  heddle::Accumulator<heddle::Max<float>> amax_lanes;
+  heddle::RowShare<Team, heddle::Max<float>> amax_lanes;
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
     const int c4_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
@@ -163,13 +167,19 @@ extern "C" int32_t heddle_launch_dequantize_rows_swiglu_quantize_rows(const hedd
   // Few registers a lane, so many rows run at once, and no barrier.
   if (length <= 256) return run(heddle::WarpTeam<32, 4>{}, "dequantize_rows_swiglu_quantize_rows_warp", whole ? dequantize_rows_swiglu_quantize_rows_kept<heddle::WarpTeam<32, 4>, 1, true> : dequantize_rows_swiglu_quantize_rows_kept<heddle::WarpTeam<32, 4>, 1, false>);
   // Too few rows to fill the device with warps: one chunk a lane keeps the row short in time.
-  if (length <= 1024 && (rows <= 528 || (length > 768 && length % 8 != 0))) return run(heddle::BlockTeam<128>{}, "dequantize_rows_swiglu_quantize_rows_block", whole ? dequantize_rows_swiglu_quantize_rows_kept<heddle::BlockTeam<128>, 1, true> : dequantize_rows_swiglu_quantize_rows_kept<heddle::BlockTeam<128>, 1, false>);
+  if (length <= 1024 && (rows <= 528 || (length > 768 && length % 8 != 0))) return run(heddle::RowBlock<128>{}, "dequantize_rows_swiglu_quantize_rows_block", whole ? dequantize_rows_swiglu_quantize_rows_kept<heddle::RowBlock<128>, 1, true> : dequantize_rows_swiglu_quantize_rows_kept<heddle::RowBlock<128>, 1, false>);
   // The row fits the registers of one warp, and no barrier.
   if (length <= 1024) return run(heddle::WarpTeam<32, 4>{}, "dequantize_rows_swiglu_quantize_rows_warp_wide", whole ? dequantize_rows_swiglu_quantize_rows_kept<heddle::WarpTeam<32, 4>, 4, true> : dequantize_rows_swiglu_quantize_rows_kept<heddle::WarpTeam<32, 4>, 4, false>);
   // One chunk a lane: its loads are in flight together, and vectors such as gamma are prefetched.
-  if (length <= 4096) return run(heddle::BlockTeam<512>{}, "dequantize_rows_swiglu_quantize_rows_block_tall", whole ? dequantize_rows_swiglu_quantize_rows_kept<heddle::BlockTeam<512>, 1, true> : dequantize_rows_swiglu_quantize_rows_kept<heddle::BlockTeam<512>, 1, false>);
+  if (length <= 2048 && rows <= 528) return run(heddle::RowBlock<256>{}, "dequantize_rows_swiglu_quantize_rows_block_mid", whole ? dequantize_rows_swiglu_quantize_rows_kept<heddle::RowBlock<256>, 1, true> : dequantize_rows_swiglu_quantize_rows_kept<heddle::RowBlock<256>, 1, false>);
+  // Two chunks a lane: a multiprocessor has more loads of many rows in flight.
+  if (length <= 2048) return run(heddle::RowBlock<128, 2>{}, "dequantize_rows_swiglu_quantize_rows_block_mid_wide", whole ? dequantize_rows_swiglu_quantize_rows_kept<heddle::RowBlock<128, 2>, 2, true> : dequantize_rows_swiglu_quantize_rows_kept<heddle::RowBlock<128, 2>, 2, false>);
+  // One chunk a lane: its loads are in flight together, and vectors such as gamma are prefetched.
+  if (length <= 4096 && rows <= 528) return run(heddle::RowBlock<512>{}, "dequantize_rows_swiglu_quantize_rows_block_tall", whole ? dequantize_rows_swiglu_quantize_rows_kept<heddle::RowBlock<512>, 1, true> : dequantize_rows_swiglu_quantize_rows_kept<heddle::RowBlock<512>, 1, false>);
+  // Two chunks a lane: a multiprocessor has more loads of many rows in flight.
+  if (length <= 4096) return run(heddle::RowBlock<256, 2>{}, "dequantize_rows_swiglu_quantize_rows_block_tall_wide", whole ? dequantize_rows_swiglu_quantize_rows_kept<heddle::RowBlock<256, 2>, 2, true> : dequantize_rows_swiglu_quantize_rows_kept<heddle::RowBlock<256, 2>, 2, false>);
   // The row fits the registers of one block.
-  if (length <= 8192) return run(heddle::BlockTeam<512>{}, "dequantize_rows_swiglu_quantize_rows_block_wide", whole ? dequantize_rows_swiglu_quantize_rows_kept<heddle::BlockTeam<512>, 2, true> : dequantize_rows_swiglu_quantize_rows_kept<heddle::BlockTeam<512>, 2, false>);
+  if (length <= 8192) return run(heddle::RowBlock<512, 2>{}, "dequantize_rows_swiglu_quantize_rows_block_wide", whole ? dequantize_rows_swiglu_quantize_rows_kept<heddle::RowBlock<512, 2>, 2, true> : dequantize_rows_swiglu_quantize_rows_kept<heddle::RowBlock<512, 2>, 2, false>);
   // Longer than registers hold: every pass reads the row again.
-  return run(heddle::BlockTeam<512>{}, "dequantize_rows_swiglu_quantize_rows_block_reread", whole ? dequantize_rows_swiglu_quantize_rows_reread<heddle::BlockTeam<512>, true> : dequantize_rows_swiglu_quantize_rows_reread<heddle::BlockTeam<512>, false>);
+  return run(heddle::RowBlock<512>{}, "dequantize_rows_swiglu_quantize_rows_block_reread", whole ? dequantize_rows_swiglu_quantize_rows_reread<heddle::RowBlock<512>, true> : dequantize_rows_swiglu_quantize_rows_reread<heddle::RowBlock<512>, false>);
 }

@@ -5,12 +5,16 @@
 // embed_untyped_layer_norm__f16_warp: a warp a row, 4 rows a block; 1 x 8 values a lane in registers
 // embed_untyped_layer_norm__f16_block: a block of 128 threads a row; 1 x 8 values a lane in registers
 // embed_untyped_layer_norm__f16_warp_wide: a warp a row, 4 rows a block; 4 x 8 values a lane in registers
+// embed_untyped_layer_norm__f16_block_mid: a block of 256 threads a row; 1 x 8 values a lane in registers
+// embed_untyped_layer_norm__f16_block_mid_wide: a block of 128 threads a row; 2 x 8 values a lane in registers
 // embed_untyped_layer_norm__f16_block_tall: a block of 512 threads a row; 1 x 8 values a lane in registers
+// embed_untyped_layer_norm__f16_block_tall_wide: a block of 256 threads a row; 2 x 8 values a lane in registers
 // embed_untyped_layer_norm__f16_block_wide: a block of 512 threads a row; 2 x 8 values a lane in registers
 // embed_untyped_layer_norm__f16_block_reread: a block of 512 threads a row; values computed again in every pass
 #include "kernel.cuh"
 #include "apart.cuh"
 #include "request.cuh"
+#include "row_block.cuh"
 
 namespace {
 
@@ -56,7 +60,7 @@ __global__ void __launch_bounds__(Team::threads, 1) embed_untyped_layer_norm_kep
   heddle::Chunk<T, VEC> table2_c5[CHUNKS] = {};
   if ((heddle::read(sequences, i_t) >= 0)) heddle::load_row_apart<VEC, STEP, WHOLE>(team, table2, n, table2_c5, [&](int c5) -> int64_t { return start_2 + c5; });
   float v2[CHUNKS][VEC];
-  heddle::Accumulator<heddle::Sum<float>> sum0_lanes;
+  heddle::RowShare<Team, heddle::Sum<float>> sum0_lanes;
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
     const int c5_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
@@ -73,7 +77,7 @@ __global__ void __launch_bounds__(Team::threads, 1) embed_untyped_layer_norm_kep
   }
   const float sum0 = team.reduce(sum0_lanes);
   const float mean = sum0 / static_cast<float>(n);
-  heddle::Accumulator<heddle::Sum<float>> sum1_lanes;
+  heddle::RowShare<Team, heddle::Sum<float>> sum1_lanes;
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
     const int c5_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
@@ -222,13 +226,19 @@ extern "C" int32_t heddle_launch_embed_untyped_layer_norm__f16(const heddle_laun
   // Few registers a lane, so many rows run at once, and no barrier.
   if (length <= 256) return run(heddle::WarpTeam<32, 4>{}, "embed_untyped_layer_norm__f16_warp", whole ? embed_untyped_layer_norm_kept<heddle::WarpTeam<32, 4>, 1, true> : embed_untyped_layer_norm_kept<heddle::WarpTeam<32, 4>, 1, false>);
   // Too few rows to fill the device with warps: one chunk a lane keeps the row short in time.
-  if (length <= 1024 && (rows <= 528 || (length > 768 && length % 8 != 0))) return run(heddle::BlockTeam<128>{}, "embed_untyped_layer_norm__f16_block", whole ? embed_untyped_layer_norm_kept<heddle::BlockTeam<128>, 1, true> : embed_untyped_layer_norm_kept<heddle::BlockTeam<128>, 1, false>);
+  if (length <= 1024 && (rows <= 528 || (length > 768 && length % 8 != 0))) return run(heddle::RowBlock<128>{}, "embed_untyped_layer_norm__f16_block", whole ? embed_untyped_layer_norm_kept<heddle::RowBlock<128>, 1, true> : embed_untyped_layer_norm_kept<heddle::RowBlock<128>, 1, false>);
   // The row fits the registers of one warp, and no barrier.
   if (length <= 1024) return run(heddle::WarpTeam<32, 4>{}, "embed_untyped_layer_norm__f16_warp_wide", whole ? embed_untyped_layer_norm_kept<heddle::WarpTeam<32, 4>, 4, true> : embed_untyped_layer_norm_kept<heddle::WarpTeam<32, 4>, 4, false>);
   // One chunk a lane: its loads are in flight together, and vectors such as gamma are prefetched.
-  if (length <= 4096) return run(heddle::BlockTeam<512>{}, "embed_untyped_layer_norm__f16_block_tall", whole ? embed_untyped_layer_norm_kept<heddle::BlockTeam<512>, 1, true> : embed_untyped_layer_norm_kept<heddle::BlockTeam<512>, 1, false>);
+  if (length <= 2048 && rows <= 528) return run(heddle::RowBlock<256>{}, "embed_untyped_layer_norm__f16_block_mid", whole ? embed_untyped_layer_norm_kept<heddle::RowBlock<256>, 1, true> : embed_untyped_layer_norm_kept<heddle::RowBlock<256>, 1, false>);
+  // Two chunks a lane: a multiprocessor has more loads of many rows in flight.
+  if (length <= 2048) return run(heddle::RowBlock<128, 2>{}, "embed_untyped_layer_norm__f16_block_mid_wide", whole ? embed_untyped_layer_norm_kept<heddle::RowBlock<128, 2>, 2, true> : embed_untyped_layer_norm_kept<heddle::RowBlock<128, 2>, 2, false>);
+  // One chunk a lane: its loads are in flight together, and vectors such as gamma are prefetched.
+  if (length <= 4096 && rows <= 528) return run(heddle::RowBlock<512>{}, "embed_untyped_layer_norm__f16_block_tall", whole ? embed_untyped_layer_norm_kept<heddle::RowBlock<512>, 1, true> : embed_untyped_layer_norm_kept<heddle::RowBlock<512>, 1, false>);
+  // Two chunks a lane: a multiprocessor has more loads of many rows in flight.
+  if (length <= 4096) return run(heddle::RowBlock<256, 2>{}, "embed_untyped_layer_norm__f16_block_tall_wide", whole ? embed_untyped_layer_norm_kept<heddle::RowBlock<256, 2>, 2, true> : embed_untyped_layer_norm_kept<heddle::RowBlock<256, 2>, 2, false>);
   // The row fits the registers of one block.
-  if (length <= 8192) return run(heddle::BlockTeam<512>{}, "embed_untyped_layer_norm__f16_block_wide", whole ? embed_untyped_layer_norm_kept<heddle::BlockTeam<512>, 2, true> : embed_untyped_layer_norm_kept<heddle::BlockTeam<512>, 2, false>);
+  if (length <= 8192) return run(heddle::RowBlock<512, 2>{}, "embed_untyped_layer_norm__f16_block_wide", whole ? embed_untyped_layer_norm_kept<heddle::RowBlock<512, 2>, 2, true> : embed_untyped_layer_norm_kept<heddle::RowBlock<512, 2>, 2, false>);
   // Longer than registers hold: every pass reads the row again.
-  return run(heddle::BlockTeam<512>{}, "embed_untyped_layer_norm__f16_block_reread", whole ? embed_untyped_layer_norm_reread<heddle::BlockTeam<512>, true> : embed_untyped_layer_norm_reread<heddle::BlockTeam<512>, false>);
+  return run(heddle::RowBlock<512>{}, "embed_untyped_layer_norm__f16_block_reread", whole ? embed_untyped_layer_norm_reread<heddle::RowBlock<512>, true> : embed_untyped_layer_norm_reread<heddle::RowBlock<512>, false>);
 }

@@ -6,10 +6,12 @@
 // force_words__f16_block: a block of 256 threads a row; 1 x 4 values a lane in registers
 // force_words__f16_warp_wide: a warp a row, 4 rows a block; 8 x 4 values a lane in registers
 // force_words__f16_block_tall: a block of 512 threads a row; 1 x 4 values a lane in registers
+// force_words__f16_block_tall_wide: a block of 256 threads a row; 2 x 4 values a lane in registers
 // force_words__f16_block_wide: a block of 512 threads a row; 4 x 4 values a lane in registers
 // force_words__f16_block_reread: a block of 512 threads a row; values computed again in every pass
 #include "kernel.cuh"
 #include "request.cuh"
+#include "row_block.cuh"
 
 namespace {
 
@@ -41,7 +43,7 @@ __global__ void __launch_bounds__(Team::threads, 1) force_words_kept(
       heddle::is_aligned<VEC>(last, 0);
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
-    heddle::Accumulator<heddle::Max<int>> max0_lanes;
+    heddle::RowShare<Team, heddle::Max<int>> max0_lanes;
     HEDDLE_UNROLL
     for (int chunk = 0; chunk < CHUNKS; ++chunk) {
       const int k0 = (chunk * Team::lanes + team.lane()) * VEC;
@@ -142,13 +144,15 @@ extern "C" int32_t heddle_launch_force_words__f16(const heddle_launch* launch, h
   // Few registers a lane, so many rows run at once, and no barrier.
   if (length <= 256) return run(heddle::WarpTeam<32, 4>{}, "force_words__f16_warp", force_words_kept<heddle::WarpTeam<32, 4>, 2>);
   // Too few rows to fill the device with warps: one chunk a lane keeps the row short in time.
-  if (length <= 1024 && rows <= 528) return run(heddle::BlockTeam<256>{}, "force_words__f16_block", force_words_kept<heddle::BlockTeam<256>, 1>);
+  if (length <= 1024 && rows <= 528) return run(heddle::RowBlock<256>{}, "force_words__f16_block", force_words_kept<heddle::RowBlock<256>, 1>);
   // The row fits the registers of one warp, and no barrier.
   if (length <= 1024) return run(heddle::WarpTeam<32, 4>{}, "force_words__f16_warp_wide", force_words_kept<heddle::WarpTeam<32, 4>, 8>);
   // One chunk a lane: its loads are in flight together, and vectors such as gamma are prefetched.
-  if (length <= 2048) return run(heddle::BlockTeam<512>{}, "force_words__f16_block_tall", force_words_kept<heddle::BlockTeam<512>, 1>);
+  if (length <= 2048 && rows <= 528) return run(heddle::RowBlock<512>{}, "force_words__f16_block_tall", force_words_kept<heddle::RowBlock<512>, 1>);
+  // Two chunks a lane: a multiprocessor has more loads of many rows in flight.
+  if (length <= 2048) return run(heddle::RowBlock<256, 2>{}, "force_words__f16_block_tall_wide", force_words_kept<heddle::RowBlock<256, 2>, 2>);
   // The row fits the registers of one block.
-  if (length <= 8192) return run(heddle::BlockTeam<512>{}, "force_words__f16_block_wide", force_words_kept<heddle::BlockTeam<512>, 4>);
+  if (length <= 8192) return run(heddle::RowBlock<512>{}, "force_words__f16_block_wide", force_words_kept<heddle::RowBlock<512>, 4>);
   // Longer than registers hold: every pass reads the row again.
-  return run(heddle::BlockTeam<512>{}, "force_words__f16_block_reread", force_words_reread<heddle::BlockTeam<512>>);
+  return run(heddle::RowBlock<512>{}, "force_words__f16_block_reread", force_words_reread<heddle::RowBlock<512>>);
 }

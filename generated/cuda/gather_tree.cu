@@ -2,6 +2,7 @@
 //
 // gather_tree_warp_reread: a warp a row, 4 rows a block; values computed again in every pass
 #include "kernel.cuh"
+#include "row_block.cuh"
 #include "shared_row.cuh"
 
 namespace {

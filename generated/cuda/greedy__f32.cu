@@ -6,9 +6,11 @@
 // greedy__f32_block: a block of 256 threads a row; 1 x 4 values a lane in registers
 // greedy__f32_warp_wide: a warp a row, 4 rows a block; 8 x 4 values a lane in registers
 // greedy__f32_block_tall: a block of 512 threads a row; 1 x 4 values a lane in registers
+// greedy__f32_block_tall_wide: a block of 256 threads a row; 2 x 4 values a lane in registers
 // greedy__f32_block_wide: a block of 512 threads a row; 4 x 4 values a lane in registers
 // greedy__f32_block_reread: a block of 512 threads a row; values computed again in every pass
 #include "kernel.cuh"
+#include "row_block.cuh"
 #include "shared_row.cuh"
 
 namespace {
@@ -44,8 +46,8 @@ __global__ void __launch_bounds__(Team::threads, 1) greedy_kept(
     constexpr bool WHOLE = decltype(choice)::value;
     heddle::Chunk<T, VEC> logits_c[CHUNKS];
     heddle::load_row<VEC, WHOLE>(team, logits, v, logits_c, [&](int c) -> int64_t { return start + c; });
-    heddle::Accumulator<heddle::ArgMax<float>> best_lanes;
-    heddle::Accumulator<heddle::Max<float>> peak_lanes;
+    heddle::RowShare<Team, heddle::ArgMax<float>> best_lanes;
+    heddle::RowShare<Team, heddle::Max<float>> peak_lanes;
     HEDDLE_UNROLL
     for (int chunk = 0; chunk < CHUNKS; ++chunk) {
       const int c0 = (chunk * Team::lanes + team.lane()) * VEC;
@@ -174,13 +176,15 @@ extern "C" int32_t heddle_launch_greedy__f32(const heddle_launch* launch, heddle
   // Few registers a lane, so many rows run at once, and no barrier.
   if (length <= 256) return run(heddle::WarpTeam<32, 4>{}, "greedy__f32_warp", greedy_kept<heddle::WarpTeam<32, 4>, 2>);
   // Too few rows to fill the device with warps: one chunk a lane keeps the row short in time.
-  if (length <= 1024 && rows <= 528) return run(heddle::BlockTeam<256>{}, "greedy__f32_block", greedy_kept<heddle::BlockTeam<256>, 1>);
+  if (length <= 1024 && rows <= 528) return run(heddle::RowBlock<256>{}, "greedy__f32_block", greedy_kept<heddle::RowBlock<256>, 1>);
   // The row fits the registers of one warp, and no barrier.
   if (length <= 1024) return run(heddle::WarpTeam<32, 4>{}, "greedy__f32_warp_wide", greedy_kept<heddle::WarpTeam<32, 4>, 8>);
   // One chunk a lane: its loads are in flight together, and vectors such as gamma are prefetched.
-  if (length <= 2048) return run(heddle::BlockTeam<512>{}, "greedy__f32_block_tall", greedy_kept<heddle::BlockTeam<512>, 1>);
+  if (length <= 2048 && rows <= 528) return run(heddle::RowBlock<512>{}, "greedy__f32_block_tall", greedy_kept<heddle::RowBlock<512>, 1>);
+  // Two chunks a lane: a multiprocessor has more loads of many rows in flight.
+  if (length <= 2048) return run(heddle::RowBlock<256, 2>{}, "greedy__f32_block_tall_wide", greedy_kept<heddle::RowBlock<256, 2>, 2>);
   // The row fits the registers of one block.
-  if (length <= 8192) return run(heddle::BlockTeam<512>{}, "greedy__f32_block_wide", greedy_kept<heddle::BlockTeam<512>, 4>);
+  if (length <= 8192) return run(heddle::RowBlock<512>{}, "greedy__f32_block_wide", greedy_kept<heddle::RowBlock<512>, 4>);
   // Longer than registers hold: every pass reads the row again.
-  return run(heddle::BlockTeam<512>{}, "greedy__f32_block_reread", greedy_reread<heddle::BlockTeam<512>>);
+  return run(heddle::RowBlock<512>{}, "greedy__f32_block_reread", greedy_reread<heddle::RowBlock<512>>);
 }

@@ -5,10 +5,14 @@
 // greedy_loss__f16_warp: a warp a row, 4 rows a block; 1 x 8 values a lane in registers
 // greedy_loss__f16_block: a block of 128 threads a row; 1 x 8 values a lane in registers
 // greedy_loss__f16_warp_wide: a warp a row, 4 rows a block; 4 x 8 values a lane in registers
+// greedy_loss__f16_block_mid: a block of 256 threads a row; 1 x 8 values a lane in registers
+// greedy_loss__f16_block_mid_wide: a block of 128 threads a row; 2 x 8 values a lane in registers
 // greedy_loss__f16_block_tall: a block of 512 threads a row; 1 x 8 values a lane in registers
+// greedy_loss__f16_block_tall_wide: a block of 256 threads a row; 2 x 8 values a lane in registers
 // greedy_loss__f16_block_wide: a block of 512 threads a row; 2 x 8 values a lane in registers
 // greedy_loss__f16_block_reread: a block of 512 threads a row; values computed again in every pass, sums in that of the maximum that shifts them
 #include "kernel.cuh"
+#include "row_block.cuh"
 #include "shared_row.cuh"
 #include "shifted.cuh"
 
@@ -68,8 +72,8 @@ __global__ void __launch_bounds__(Team::threads, 1) greedy_loss_kept(
     constexpr bool WHOLE = decltype(choice)::value;
     heddle::Chunk<T, VEC> x[CHUNKS];
     heddle::load_row<VEC, WHOLE>(team, logits, v, x, [&](int c) -> int64_t { return start + c; });
-    heddle::Accumulator<heddle::ArgMax<float>> best_lanes;
-    heddle::Accumulator<heddle::Max<float>> peak_lanes;
+    heddle::RowShare<Team, heddle::ArgMax<float>> best_lanes;
+    heddle::RowShare<Team, heddle::Max<float>> peak_lanes;
     HEDDLE_UNROLL
     for (int chunk = 0; chunk < CHUNKS; ++chunk) {
       const int c0 = (chunk * Team::lanes + team.lane()) * VEC;
@@ -91,7 +95,7 @@ __global__ void __launch_bounds__(Team::threads, 1) greedy_loss_kept(
     const int word = ((peak > (-INFINITY)) && (peak < INFINITY)) ? best : (-1);
     const float said = (heddle::read(finished, r1) != 0) ? heddle::read(logits, (static_cast<int64_t>(r1) * v) + max(heddle::read(ends, 0), 0)) : heddle::read(logits, (static_cast<int64_t>(r1) * v) + best);
     if (team.lane() == 0) heddle::write(words, r1, done ? max(heddle::read(ends, 0), 0) : word);
-    heddle::Accumulator<heddle::Sum<float>> total_lanes;
+    heddle::RowShare<Team, heddle::Sum<float>> total_lanes;
     HEDDLE_UNROLL
     for (int chunk = 0; chunk < CHUNKS; ++chunk) {
       const int c0 = (chunk * Team::lanes + team.lane()) * VEC;
@@ -228,13 +232,19 @@ extern "C" int32_t heddle_launch_greedy_loss__f16(const heddle_launch* launch, h
   // Few registers a lane, so many rows run at once, and no barrier.
   if (length <= 256) return run(heddle::WarpTeam<32, 4>{}, "greedy_loss__f16_warp", greedy_loss_kept<heddle::WarpTeam<32, 4>, 1>);
   // Too few rows to fill the device with warps: one chunk a lane keeps the row short in time.
-  if (length <= 1024 && rows <= 528) return run(heddle::BlockTeam<128>{}, "greedy_loss__f16_block", greedy_loss_kept<heddle::BlockTeam<128>, 1>);
+  if (length <= 1024 && rows <= 528) return run(heddle::RowBlock<128>{}, "greedy_loss__f16_block", greedy_loss_kept<heddle::RowBlock<128>, 1>);
   // The row fits the registers of one warp, and no barrier.
   if (length <= 1024) return run(heddle::WarpTeam<32, 4>{}, "greedy_loss__f16_warp_wide", greedy_loss_kept<heddle::WarpTeam<32, 4>, 4>);
   // One chunk a lane: its loads are in flight together, and vectors such as gamma are prefetched.
-  if (length <= 4096) return run(heddle::BlockTeam<512>{}, "greedy_loss__f16_block_tall", greedy_loss_kept<heddle::BlockTeam<512>, 1>);
+  if (length <= 2048 && rows <= 528) return run(heddle::RowBlock<256>{}, "greedy_loss__f16_block_mid", greedy_loss_kept<heddle::RowBlock<256>, 1>);
+  // Two chunks a lane: a multiprocessor has more loads of many rows in flight.
+  if (length <= 2048) return run(heddle::RowBlock<128, 2>{}, "greedy_loss__f16_block_mid_wide", greedy_loss_kept<heddle::RowBlock<128, 2>, 2>);
+  // One chunk a lane: its loads are in flight together, and vectors such as gamma are prefetched.
+  if (length <= 4096 && rows <= 528) return run(heddle::RowBlock<512>{}, "greedy_loss__f16_block_tall", greedy_loss_kept<heddle::RowBlock<512>, 1>);
+  // Two chunks a lane: a multiprocessor has more loads of many rows in flight.
+  if (length <= 4096) return run(heddle::RowBlock<256, 2>{}, "greedy_loss__f16_block_tall_wide", greedy_loss_kept<heddle::RowBlock<256, 2>, 2>);
   // The row fits the registers of one block.
-  if (length <= 8192) return run(heddle::BlockTeam<512>{}, "greedy_loss__f16_block_wide", greedy_loss_kept<heddle::BlockTeam<512>, 2>);
+  if (length <= 8192) return run(heddle::RowBlock<512, 2>{}, "greedy_loss__f16_block_wide", greedy_loss_kept<heddle::RowBlock<512, 2>, 2>);
   // Longer than registers hold: every pass reads the row again.
-  return run(heddle::BlockTeam<512>{}, "greedy_loss__f16_block_reread", greedy_loss_reread<heddle::BlockTeam<512>>);
+  return run(heddle::RowBlock<512>{}, "greedy_loss__f16_block_reread", greedy_loss_reread<heddle::RowBlock<512>>);
 }

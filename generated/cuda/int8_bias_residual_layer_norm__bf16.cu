@@ -5,11 +5,15 @@
 // int8_bias_residual_layer_norm__bf16_warp: a warp a row, 4 rows a block; 1 x 8 values a lane in registers
 // int8_bias_residual_layer_norm__bf16_block: a block of 128 threads a row; 1 x 8 values a lane in registers
 // int8_bias_residual_layer_norm__bf16_warp_wide: a warp a row, 4 rows a block; 4 x 8 values a lane in registers
+// int8_bias_residual_layer_norm__bf16_block_mid: a block of 256 threads a row; 1 x 8 values a lane in registers
+// int8_bias_residual_layer_norm__bf16_block_mid_wide: a block of 128 threads a row; 2 x 8 values a lane in registers
 // int8_bias_residual_layer_norm__bf16_block_tall: a block of 512 threads a row; 1 x 8 values a lane in registers
+// int8_bias_residual_layer_norm__bf16_block_tall_wide: a block of 256 threads a row; 2 x 8 values a lane in registers
 // int8_bias_residual_layer_norm__bf16_block_wide: a block of 512 threads a row; 2 x 8 values a lane in registers
 // int8_bias_residual_layer_norm__bf16_block_reread: a block of 512 threads a row; values computed again in every pass
 #include "kernel.cuh"
 #include "request.cuh"
+#include "row_block.cuh"
 
 namespace {
 
@@ -55,7 +59,7 @@ __global__ void __launch_bounds__(Team::threads, 1) int8_bias_residual_layer_nor
     heddle::Chunk<T, VEC> y_c4[CHUNKS];
     heddle::load_row<VEC, false>(team, y, n, y_c4, [&](int c4) -> int64_t { return (((static_cast<int64_t>(c4 >> 5) * 32) * m) + (static_cast<int64_t>(i_m) * 32)) + (c4 & 31); });
     float v[CHUNKS][VEC];
-    heddle::Accumulator<heddle::Sum<float>> sum0_lanes;
+    heddle::RowShare<Team, heddle::Sum<float>> sum0_lanes;
     HEDDLE_UNROLL
     for (int chunk = 0; chunk < CHUNKS; ++chunk) {
       const int c4_0 = (chunk * Team::lanes + team.lane()) * VEC;
@@ -72,7 +76,7 @@ __global__ void __launch_bounds__(Team::threads, 1) int8_bias_residual_layer_nor
     }
     const float sum0 = team.reduce(sum0_lanes);
     const float mean = sum0 / static_cast<float>(n);
-    heddle::Accumulator<heddle::Sum<float>> sum1_lanes;
+    heddle::RowShare<Team, heddle::Sum<float>> sum1_lanes;
     HEDDLE_UNROLL
     for (int chunk = 0; chunk < CHUNKS; ++chunk) {
       const int c4_0 = (chunk * Team::lanes + team.lane()) * VEC;
@@ -226,13 +230,19 @@ extern "C" int32_t heddle_launch_int8_bias_residual_layer_norm__bf16(const heddl
   // Few registers a lane, so many rows run at once, and no barrier.
   if (length <= 256) return run(heddle::WarpTeam<32, 4>{}, "int8_bias_residual_layer_norm__bf16_warp", int8_bias_residual_layer_norm_kept<heddle::WarpTeam<32, 4>, 1>);
   // Too few rows to fill the device with warps: one chunk a lane keeps the row short in time.
-  if (length <= 1024 && (rows <= 528 || (length > 768 && length % 8 != 0))) return run(heddle::BlockTeam<128>{}, "int8_bias_residual_layer_norm__bf16_block", int8_bias_residual_layer_norm_kept<heddle::BlockTeam<128>, 1>);
+  if (length <= 1024 && (rows <= 528 || (length > 768 && length % 8 != 0))) return run(heddle::RowBlock<128>{}, "int8_bias_residual_layer_norm__bf16_block", int8_bias_residual_layer_norm_kept<heddle::RowBlock<128>, 1>);
   // The row fits the registers of one warp, and no barrier.
   if (length <= 1024) return run(heddle::WarpTeam<32, 4>{}, "int8_bias_residual_layer_norm__bf16_warp_wide", int8_bias_residual_layer_norm_kept<heddle::WarpTeam<32, 4>, 4>);
   // One chunk a lane: its loads are in flight together, and vectors such as gamma are prefetched.
-  if (length <= 4096) return run(heddle::BlockTeam<512>{}, "int8_bias_residual_layer_norm__bf16_block_tall", int8_bias_residual_layer_norm_kept<heddle::BlockTeam<512>, 1>);
+  if (length <= 2048 && rows <= 528) return run(heddle::RowBlock<256>{}, "int8_bias_residual_layer_norm__bf16_block_mid", int8_bias_residual_layer_norm_kept<heddle::RowBlock<256>, 1>);
+  // Two chunks a lane: a multiprocessor has more loads of many rows in flight.
+  if (length <= 2048) return run(heddle::RowBlock<128, 2>{}, "int8_bias_residual_layer_norm__bf16_block_mid_wide", int8_bias_residual_layer_norm_kept<heddle::RowBlock<128, 2>, 2>);
+  // One chunk a lane: its loads are in flight together, and vectors such as gamma are prefetched.
+  if (length <= 4096 && rows <= 528) return run(heddle::RowBlock<512>{}, "int8_bias_residual_layer_norm__bf16_block_tall", int8_bias_residual_layer_norm_kept<heddle::RowBlock<512>, 1>);
+  // Two chunks a lane: a multiprocessor has more loads of many rows in flight.
+  if (length <= 4096) return run(heddle::RowBlock<256, 2>{}, "int8_bias_residual_layer_norm__bf16_block_tall_wide", int8_bias_residual_layer_norm_kept<heddle::RowBlock<256, 2>, 2>);
   // The row fits the registers of one block.
-  if (length <= 8192) return run(heddle::BlockTeam<512>{}, "int8_bias_residual_layer_norm__bf16_block_wide", int8_bias_residual_layer_norm_kept<heddle::BlockTeam<512>, 2>);
+  if (length <= 8192) return run(heddle::RowBlock<512, 2>{}, "int8_bias_residual_layer_norm__bf16_block_wide", int8_bias_residual_layer_norm_kept<heddle::RowBlock<512, 2>, 2>);
   // Longer than registers hold: every pass reads the row again.
-  return run(heddle::BlockTeam<512>{}, "int8_bias_residual_layer_norm__bf16_block_reread", int8_bias_residual_layer_norm_reread<heddle::BlockTeam<512>>);
+  return run(heddle::RowBlock<512>{}, "int8_bias_residual_layer_norm__bf16_block_reread", int8_bias_residual_layer_norm_reread<heddle::RowBlock<512>>);
 }

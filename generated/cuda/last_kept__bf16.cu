@@ -5,10 +5,14 @@
 // last_kept__bf16_warp: a warp a row, 4 rows a block; 1 x 8 values a lane in registers
 // last_kept__bf16_block: a block of 128 threads a row; 1 x 8 values a lane in registers
 // last_kept__bf16_warp_wide: a warp a row, 4 rows a block; 4 x 8 values a lane in registers
+// last_kept__bf16_block_mid: a block of 256 threads a row; 1 x 8 values a lane in registers
+// last_kept__bf16_block_mid_wide: a block of 128 threads a row; 2 x 8 values a lane in registers
 // last_kept__bf16_block_tall: a block of 512 threads a row; 1 x 8 values a lane in registers
+// last_kept__bf16_block_tall_wide: a block of 256 threads a row; 2 x 8 values a lane in registers
 // last_kept__bf16_block_wide: a block of 512 threads a row; 2 x 8 values a lane in registers
 // last_kept__bf16_block_reread: a block of 512 threads a row; values computed again in every pass
 #include "kernel.cuh"
+#include "row_block.cuh"
 
 namespace {
 
@@ -39,7 +43,7 @@ __global__ void __launch_bounds__(Team::threads, 1) last_kept_kept(
     constexpr bool WHOLE = decltype(choice)::value;
     heddle::Chunk<int, VEC> kept_t[CHUNKS];
     heddle::load_row<VEC, WHOLE>(team, kept, s, kept_t, [&](int t) -> int64_t { return start + t; });
-    heddle::Accumulator<heddle::ArgMax<int>> last_lanes;
+    heddle::RowShare<Team, heddle::ArgMax<int>> last_lanes;
     HEDDLE_UNROLL
     for (int chunk = 0; chunk < CHUNKS; ++chunk) {
       const int t0 = (chunk * Team::lanes + team.lane()) * VEC;
@@ -156,13 +160,19 @@ extern "C" int32_t heddle_launch_last_kept__bf16(const heddle_launch* launch, he
   // Few registers a lane, so many rows run at once, and no barrier.
   if (length <= 256) return run(heddle::WarpTeam<32, 4>{}, "last_kept__bf16_warp", last_kept_kept<heddle::WarpTeam<32, 4>, 1>);
   // Too few rows to fill the device with warps: one chunk a lane keeps the row short in time.
-  if (length <= 1024 && rows <= 528) return run(heddle::BlockTeam<128>{}, "last_kept__bf16_block", last_kept_kept<heddle::BlockTeam<128>, 1>);
+  if (length <= 1024 && rows <= 528) return run(heddle::RowBlock<128>{}, "last_kept__bf16_block", last_kept_kept<heddle::RowBlock<128>, 1>);
   // The row fits the registers of one warp, and no barrier.
   if (length <= 1024) return run(heddle::WarpTeam<32, 4>{}, "last_kept__bf16_warp_wide", last_kept_kept<heddle::WarpTeam<32, 4>, 4>);
   // One chunk a lane: its loads are in flight together, and vectors such as gamma are prefetched.
-  if (length <= 4096) return run(heddle::BlockTeam<512>{}, "last_kept__bf16_block_tall", last_kept_kept<heddle::BlockTeam<512>, 1>);
+  if (length <= 2048 && rows <= 528) return run(heddle::RowBlock<256>{}, "last_kept__bf16_block_mid", last_kept_kept<heddle::RowBlock<256>, 1>);
+  // Two chunks a lane: a multiprocessor has more loads of many rows in flight.
+  if (length <= 2048) return run(heddle::RowBlock<128, 2>{}, "last_kept__bf16_block_mid_wide", last_kept_kept<heddle::RowBlock<128, 2>, 2>);
+  // One chunk a lane: its loads are in flight together, and vectors such as gamma are prefetched.
+  if (length <= 4096 && rows <= 528) return run(heddle::RowBlock<512>{}, "last_kept__bf16_block_tall", last_kept_kept<heddle::RowBlock<512>, 1>);
+  // Two chunks a lane: a multiprocessor has more loads of many rows in flight.
+  if (length <= 4096) return run(heddle::RowBlock<256, 2>{}, "last_kept__bf16_block_tall_wide", last_kept_kept<heddle::RowBlock<256, 2>, 2>);
   // The row fits the registers of one block.
-  if (length <= 8192) return run(heddle::BlockTeam<512>{}, "last_kept__bf16_block_wide", last_kept_kept<heddle::BlockTeam<512>, 2>);
+  if (length <= 8192) return run(heddle::RowBlock<512, 2>{}, "last_kept__bf16_block_wide", last_kept_kept<heddle::RowBlock<512, 2>, 2>);
   // Longer than registers hold: every pass reads the row again.
-  return run(heddle::BlockTeam<512>{}, "last_kept__bf16_block_reread", last_kept_reread<heddle::BlockTeam<512>>);
+  return run(heddle::RowBlock<512>{}, "last_kept__bf16_block_reread", last_kept_reread<heddle::RowBlock<512>>);
 }

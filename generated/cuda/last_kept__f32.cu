@@ -6,9 +6,11 @@
 // last_kept__f32_block: a block of 256 threads a row; 1 x 4 values a lane in registers
 // last_kept__f32_warp_wide: a warp a row, 4 rows a block; 8 x 4 values a lane in registers
 // last_kept__f32_block_tall: a block of 512 threads a row; 1 x 4 values a lane in registers
+// last_kept__f32_block_tall_wide: a block of 256 threads a row; 2 x 4 values a lane in registers
 // last_kept__f32_block_wide: a block of 512 threads a row; 4 x 4 values a lane in registers
 // last_kept__f32_block_reread: a block of 512 threads a row; values computed again in every pass
 #include "kernel.cuh"
+#include "row_block.cuh"
 
 namespace {
 
@@ -39,7 +41,7 @@ __global__ void __launch_bounds__(Team::threads, 1) last_kept_kept(
     constexpr bool WHOLE = decltype(choice)::value;
     heddle::Chunk<int, VEC> kept_t[CHUNKS];
     heddle::load_row<VEC, WHOLE>(team, kept, s, kept_t, [&](int t) -> int64_t { return start + t; });
-    heddle::Accumulator<heddle::ArgMax<int>> last_lanes;
+    heddle::RowShare<Team, heddle::ArgMax<int>> last_lanes;
     HEDDLE_UNROLL
     for (int chunk = 0; chunk < CHUNKS; ++chunk) {
       const int t0 = (chunk * Team::lanes + team.lane()) * VEC;
@@ -156,13 +158,15 @@ extern "C" int32_t heddle_launch_last_kept__f32(const heddle_launch* launch, hed
   // Few registers a lane, so many rows run at once, and no barrier.
   if (length <= 256) return run(heddle::WarpTeam<32, 4>{}, "last_kept__f32_warp", last_kept_kept<heddle::WarpTeam<32, 4>, 2>);
   // Too few rows to fill the device with warps: one chunk a lane keeps the row short in time.
-  if (length <= 1024 && rows <= 528) return run(heddle::BlockTeam<256>{}, "last_kept__f32_block", last_kept_kept<heddle::BlockTeam<256>, 1>);
+  if (length <= 1024 && rows <= 528) return run(heddle::RowBlock<256>{}, "last_kept__f32_block", last_kept_kept<heddle::RowBlock<256>, 1>);
   // The row fits the registers of one warp, and no barrier.
   if (length <= 1024) return run(heddle::WarpTeam<32, 4>{}, "last_kept__f32_warp_wide", last_kept_kept<heddle::WarpTeam<32, 4>, 8>);
   // One chunk a lane: its loads are in flight together, and vectors such as gamma are prefetched.
-  if (length <= 2048) return run(heddle::BlockTeam<512>{}, "last_kept__f32_block_tall", last_kept_kept<heddle::BlockTeam<512>, 1>);
+  if (length <= 2048 && rows <= 528) return run(heddle::RowBlock<512>{}, "last_kept__f32_block_tall", last_kept_kept<heddle::RowBlock<512>, 1>);
+  // Two chunks a lane: a multiprocessor has more loads of many rows in flight.
+  if (length <= 2048) return run(heddle::RowBlock<256, 2>{}, "last_kept__f32_block_tall_wide", last_kept_kept<heddle::RowBlock<256, 2>, 2>);
   // The row fits the registers of one block.
-  if (length <= 8192) return run(heddle::BlockTeam<512>{}, "last_kept__f32_block_wide", last_kept_kept<heddle::BlockTeam<512>, 4>);
+  if (length <= 8192) return run(heddle::RowBlock<512>{}, "last_kept__f32_block_wide", last_kept_kept<heddle::RowBlock<512>, 4>);
   // Longer than registers hold: every pass reads the row again.
-  return run(heddle::BlockTeam<512>{}, "last_kept__f32_block_reread", last_kept_reread<heddle::BlockTeam<512>>);
+  return run(heddle::RowBlock<512>{}, "last_kept__f32_block_reread", last_kept_reread<heddle::RowBlock<512>>);
 }

@@ -5,11 +5,15 @@
 // layer_norm_to_int8_col32__f32_warp: a warp a row, 4 rows a block; 1 x 8 values a lane in registers
 // layer_norm_to_int8_col32__f32_block: a block of 128 threads a row; 1 x 8 values a lane in registers
 // layer_norm_to_int8_col32__f32_warp_wide: a warp a row, 4 rows a block; 4 x 8 values a lane in registers
+// layer_norm_to_int8_col32__f32_block_mid: a block of 256 threads a row; 1 x 8 values a lane in registers
+// layer_norm_to_int8_col32__f32_block_mid_wide: a block of 128 threads a row; 2 x 8 values a lane in registers
 // layer_norm_to_int8_col32__f32_block_tall: a block of 512 threads a row; 1 x 8 values a lane in registers
+// layer_norm_to_int8_col32__f32_block_tall_wide: a block of 256 threads a row; 2 x 8 values a lane in registers
 // layer_norm_to_int8_col32__f32_block_wide: a block of 512 threads a row; 2 x 8 values a lane in registers
 // layer_norm_to_int8_col32__f32_block_reread: a block of 512 threads a row; values computed again in every pass
 #include "kernel.cuh"
 #include "request.cuh"
+#include "row_block.cuh"
 
 namespace {
 
@@ -46,7 +50,7 @@ __global__ void __launch_bounds__(Team::threads, 1) layer_norm_to_int8_col32_kep
     if constexpr (CHUNKS == 1) heddle::load_row<VEC, WHOLE>(team, beta, n, soon_beta_c, [&](int c) -> int64_t { return c; });
     heddle::Chunk<T, VEC> v[CHUNKS];
     heddle::load_row<VEC, false>(team, x, n, v, [&](int c) -> int64_t { return (((static_cast<int64_t>(c >> 5) * 32) * m) + (static_cast<int64_t>(i_m) * 32)) + (c & 31); });
-    heddle::Accumulator<heddle::Sum<float>> sum0_lanes;
+    heddle::RowShare<Team, heddle::Sum<float>> sum0_lanes;
     HEDDLE_UNROLL
     for (int chunk = 0; chunk < CHUNKS; ++chunk) {
       const int c0 = (chunk * Team::lanes + team.lane()) * VEC;
@@ -60,7 +64,7 @@ __global__ void __launch_bounds__(Team::threads, 1) layer_norm_to_int8_col32_kep
     }
     const float sum0 = team.reduce(sum0_lanes);
     const float mean = sum0 / static_cast<float>(n);
-    heddle::Accumulator<heddle::Sum<float>> sum1_lanes;
+    heddle::RowShare<Team, heddle::Sum<float>> sum1_lanes;
     HEDDLE_UNROLL
     for (int chunk = 0; chunk < CHUNKS; ++chunk) {
       const int c0 = (chunk * Team::lanes + team.lane()) * VEC;
@@ -196,13 +200,19 @@ extern "C" int32_t heddle_launch_layer_norm_to_int8_col32__f32(const heddle_laun
   // Few registers a lane, so many rows run at once, and no barrier.
   if (length <= 256) return run(heddle::WarpTeam<32, 4>{}, "layer_norm_to_int8_col32__f32_warp", layer_norm_to_int8_col32_kept<heddle::WarpTeam<32, 4>, 1>);
   // Too few rows to fill the device with warps: one chunk a lane keeps the row short in time.
-  if (length <= 1024 && rows <= 528) return run(heddle::BlockTeam<128>{}, "layer_norm_to_int8_col32__f32_block", layer_norm_to_int8_col32_kept<heddle::BlockTeam<128>, 1>);
+  if (length <= 1024 && rows <= 528) return run(heddle::RowBlock<128>{}, "layer_norm_to_int8_col32__f32_block", layer_norm_to_int8_col32_kept<heddle::RowBlock<128>, 1>);
   // The row fits the registers of one warp, and no barrier.
   if (length <= 1024) return run(heddle::WarpTeam<32, 4>{}, "layer_norm_to_int8_col32__f32_warp_wide", layer_norm_to_int8_col32_kept<heddle::WarpTeam<32, 4>, 4>);
   // One chunk a lane: its loads are in flight together, and vectors such as gamma are prefetched.
-  if (length <= 4096) return run(heddle::BlockTeam<512>{}, "layer_norm_to_int8_col32__f32_block_tall", layer_norm_to_int8_col32_kept<heddle::BlockTeam<512>, 1>);
+  if (length <= 2048 && rows <= 528) return run(heddle::RowBlock<256>{}, "layer_norm_to_int8_col32__f32_block_mid", layer_norm_to_int8_col32_kept<heddle::RowBlock<256>, 1>);
+  // Two chunks a lane: a multiprocessor has more loads of many rows in flight.
+  if (length <= 2048) return run(heddle::RowBlock<128, 2>{}, "layer_norm_to_int8_col32__f32_block_mid_wide", layer_norm_to_int8_col32_kept<heddle::RowBlock<128, 2>, 2>);
+  // One chunk a lane: its loads are in flight together, and vectors such as gamma are prefetched.
+  if (length <= 4096 && rows <= 528) return run(heddle::RowBlock<512>{}, "layer_norm_to_int8_col32__f32_block_tall", layer_norm_to_int8_col32_kept<heddle::RowBlock<512>, 1>);
+  // Two chunks a lane: a multiprocessor has more loads of many rows in flight.
+  if (length <= 4096) return run(heddle::RowBlock<256, 2>{}, "layer_norm_to_int8_col32__f32_block_tall_wide", layer_norm_to_int8_col32_kept<heddle::RowBlock<256, 2>, 2>);
   // The row fits the registers of one block.
-  if (length <= 8192) return run(heddle::BlockTeam<512>{}, "layer_norm_to_int8_col32__f32_block_wide", layer_norm_to_int8_col32_kept<heddle::BlockTeam<512>, 2>);
+  if (length <= 8192) return run(heddle::RowBlock<512, 2>{}, "layer_norm_to_int8_col32__f32_block_wide", layer_norm_to_int8_col32_kept<heddle::RowBlock<512, 2>, 2>);
   // Longer than registers hold: every pass reads the row again.
-  return run(heddle::BlockTeam<512>{}, "layer_norm_to_int8_col32__f32_block_reread", layer_norm_to_int8_col32_reread<heddle::BlockTeam<512>>);
+  return run(heddle::RowBlock<512>{}, "layer_norm_to_int8_col32__f32_block_reread", layer_norm_to_int8_col32_reread<heddle::RowBlock<512>>);
 }

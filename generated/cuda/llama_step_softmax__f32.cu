@@ -6,10 +6,12 @@
 // llama_step_softmax__f32_block: a block of 256 threads a row; 1 x 4 values a lane in registers
 // llama_step_softmax__f32_warp_wide: a warp a row, 4 rows a block; 8 x 4 values a lane in registers
 // llama_step_softmax__f32_block_tall: a block of 512 threads a row; 1 x 4 values a lane in registers
+// llama_step_softmax__f32_block_tall_wide: a block of 256 threads a row; 2 x 4 values a lane in registers
 // llama_step_softmax__f32_block_wide: a block of 512 threads a row; 4 x 4 values a lane in registers
 // llama_step_softmax__f32_block_reread: a block of 512 threads a row; values computed again in every pass, sums in that of the maximum that shifts them
 #include "kernel.cuh"
 #include "apart.cuh"
+#include "row_block.cuh"
 #include "shifted.cuh"
 
 namespace {
@@ -61,7 +63,7 @@ __global__ void __launch_bounds__(Team::threads, 1) llama_step_softmax_kept(
   heddle::Chunk<T, VEC> x_c3[CHUNKS];
   heddle::load_row_apart<VEC, STEP, WHOLE>(team, x, n, x_c3, [&](int c3) -> int64_t { return start + c3; });
   float v[CHUNKS][VEC];
-  heddle::Accumulator<heddle::Max<float>> top_lanes;
+  heddle::RowShare<Team, heddle::Max<float>> top_lanes;
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
     const int c3_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
@@ -77,7 +79,7 @@ __global__ void __launch_bounds__(Team::threads, 1) llama_step_softmax_kept(
   }
   const float top = team.reduce(top_lanes);
   float e[CHUNKS][VEC];
-  heddle::Accumulator<heddle::Sum<float>> total_lanes;
+  heddle::RowShare<Team, heddle::Sum<float>> total_lanes;
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
     const int c3_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
@@ -191,13 +193,15 @@ extern "C" int32_t heddle_launch_llama_step_softmax__f32(const heddle_launch* la
   // Few registers a lane, so many rows run at once, and no barrier.
   if (length <= 256) return run(heddle::WarpTeam<32, 4>{}, "llama_step_softmax__f32_warp", whole ? llama_step_softmax_kept<heddle::WarpTeam<32, 4>, 2, true> : llama_step_softmax_kept<heddle::WarpTeam<32, 4>, 2, false>);
   // Too few rows to fill the device with warps: one chunk a lane keeps the row short in time.
-  if (length <= 1024 && rows <= 528) return run(heddle::BlockTeam<256>{}, "llama_step_softmax__f32_block", whole ? llama_step_softmax_kept<heddle::BlockTeam<256>, 1, true> : llama_step_softmax_kept<heddle::BlockTeam<256>, 1, false>);
+  if (length <= 1024 && rows <= 528) return run(heddle::RowBlock<256>{}, "llama_step_softmax__f32_block", whole ? llama_step_softmax_kept<heddle::RowBlock<256>, 1, true> : llama_step_softmax_kept<heddle::RowBlock<256>, 1, false>);
   // The row fits the registers of one warp, and no barrier.
   if (length <= 1024) return run(heddle::WarpTeam<32, 4>{}, "llama_step_softmax__f32_warp_wide", whole ? llama_step_softmax_kept<heddle::WarpTeam<32, 4>, 8, true> : llama_step_softmax_kept<heddle::WarpTeam<32, 4>, 8, false>);
   // One chunk a lane: its loads are in flight together, and vectors such as gamma are prefetched.
-  if (length <= 2048) return run(heddle::BlockTeam<512>{}, "llama_step_softmax__f32_block_tall", whole ? llama_step_softmax_kept<heddle::BlockTeam<512>, 1, true> : llama_step_softmax_kept<heddle::BlockTeam<512>, 1, false>);
+  if (length <= 2048 && rows <= 528) return run(heddle::RowBlock<512>{}, "llama_step_softmax__f32_block_tall", whole ? llama_step_softmax_kept<heddle::RowBlock<512>, 1, true> : llama_step_softmax_kept<heddle::RowBlock<512>, 1, false>);
+  // Two chunks a lane: a multiprocessor has more loads of many rows in flight.
+  if (length <= 2048) return run(heddle::RowBlock<256, 2>{}, "llama_step_softmax__f32_block_tall_wide", whole ? llama_step_softmax_kept<heddle::RowBlock<256, 2>, 2, true> : llama_step_softmax_kept<heddle::RowBlock<256, 2>, 2, false>);
   // The row fits the registers of one block.
-  if (length <= 8192) return run(heddle::BlockTeam<512>{}, "llama_step_softmax__f32_block_wide", whole ? llama_step_softmax_kept<heddle::BlockTeam<512>, 4, true> : llama_step_softmax_kept<heddle::BlockTeam<512>, 4, false>);
+  if (length <= 8192) return run(heddle::RowBlock<512>{}, "llama_step_softmax__f32_block_wide", whole ? llama_step_softmax_kept<heddle::RowBlock<512>, 4, true> : llama_step_softmax_kept<heddle::RowBlock<512>, 4, false>);
   // Longer than registers hold: every pass reads the row again.
-  return run(heddle::BlockTeam<512>{}, "llama_step_softmax__f32_block_reread", whole ? llama_step_softmax_reread<heddle::BlockTeam<512>, true> : llama_step_softmax_reread<heddle::BlockTeam<512>, false>);
+  return run(heddle::RowBlock<512>{}, "llama_step_softmax__f32_block_reread", whole ? llama_step_softmax_reread<heddle::RowBlock<512>, true> : llama_step_softmax_reread<heddle::RowBlock<512>, false>);
 }

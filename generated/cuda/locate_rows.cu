@@ -6,11 +6,13 @@
 // locate_rows_block: a block of 256 threads a row; 1 x 4 values a lane in registers
 // locate_rows_warp_wide: a warp a row, 4 rows a block; 8 x 4 values a lane in registers
 // locate_rows_block_tall: a block of 512 threads a row; 1 x 4 values a lane in registers
+// locate_rows_block_tall_wide: a block of 256 threads a row; 2 x 4 values a lane in registers
 // locate_rows_block_wide: a block of 512 threads a row; 4 x 4 values a lane in registers
 // locate_rows_block_reread: a block of 512 threads a row; values computed again in every pass
 // locate_rows: a warp for at most 512 chunks of 4, a block for every 2048 of more, at most 1024 blocks; the last to end combines theirs
 #include "kernel.cuh"
 #include "request.cuh"
+#include "row_block.cuh"
 #include "split.cuh"
 #include "totals.cuh"
 
@@ -43,7 +45,7 @@ __global__ void __launch_bounds__(Team::threads, 1) locate_rows_kept(
       heddle::is_aligned<VEC>(lengths, 0);
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
-    heddle::Accumulator<heddle::Sum<int>> ended_lanes;
+    heddle::RowShare<Team, heddle::Sum<int>> ended_lanes;
     HEDDLE_UNROLL
     for (int chunk = 0; chunk < CHUNKS; ++chunk) {
       const int c0 = (chunk * Team::lanes + team.lane()) * VEC;
@@ -135,15 +137,17 @@ int32_t run(const heddle_launch* launch, heddle_error* error) {
   // Few registers a lane, so many rows run at once, and no barrier.
   if (length <= 256) return run(heddle::WarpTeam<32, 4>{}, "locate_rows_warp", locate_rows_kept<heddle::WarpTeam<32, 4>, 2>);
   // Too few rows to fill the device with warps: one chunk a lane keeps the row short in time.
-  if (length <= 1024 && rows <= 528) return run(heddle::BlockTeam<256>{}, "locate_rows_block", locate_rows_kept<heddle::BlockTeam<256>, 1>);
+  if (length <= 1024 && rows <= 528) return run(heddle::RowBlock<256>{}, "locate_rows_block", locate_rows_kept<heddle::RowBlock<256>, 1>);
   // The row fits the registers of one warp, and no barrier.
   if (length <= 1024) return run(heddle::WarpTeam<32, 4>{}, "locate_rows_warp_wide", locate_rows_kept<heddle::WarpTeam<32, 4>, 8>);
   // One chunk a lane: its loads are in flight together, and vectors such as gamma are prefetched.
-  if (length <= 2048) return run(heddle::BlockTeam<512>{}, "locate_rows_block_tall", locate_rows_kept<heddle::BlockTeam<512>, 1>);
+  if (length <= 2048 && rows <= 528) return run(heddle::RowBlock<512>{}, "locate_rows_block_tall", locate_rows_kept<heddle::RowBlock<512>, 1>);
+  // Two chunks a lane: a multiprocessor has more loads of many rows in flight.
+  if (length <= 2048) return run(heddle::RowBlock<256, 2>{}, "locate_rows_block_tall_wide", locate_rows_kept<heddle::RowBlock<256, 2>, 2>);
   // The row fits the registers of one block.
-  if (length <= 8192) return run(heddle::BlockTeam<512>{}, "locate_rows_block_wide", locate_rows_kept<heddle::BlockTeam<512>, 4>);
+  if (length <= 8192) return run(heddle::RowBlock<512>{}, "locate_rows_block_wide", locate_rows_kept<heddle::RowBlock<512>, 4>);
   // Longer than registers hold: every pass reads the row again.
-  return run(heddle::BlockTeam<512>{}, "locate_rows_block_reread", locate_rows_reread<heddle::BlockTeam<512>>);
+  return run(heddle::RowBlock<512>{}, "locate_rows_block_reread", locate_rows_reread<heddle::RowBlock<512>>);
 }
 
 }  // namespace in_rows

@@ -5,10 +5,14 @@
 // magnitude_histogram__f16_warp: a warp a row, 4 rows a block; 1 x 8 values a lane in registers
 // magnitude_histogram__f16_block: a block of 128 threads a row; 1 x 8 values a lane in registers
 // magnitude_histogram__f16_warp_wide: a warp a row, 4 rows a block; 4 x 8 values a lane in registers
+// magnitude_histogram__f16_block_mid: a block of 256 threads a row; 1 x 8 values a lane in registers
+// magnitude_histogram__f16_block_mid_wide: a block of 128 threads a row; 2 x 8 values a lane in registers
 // magnitude_histogram__f16_block_tall: a block of 512 threads a row; 1 x 8 values a lane in registers
+// magnitude_histogram__f16_block_tall_wide: a block of 256 threads a row; 2 x 8 values a lane in registers
 // magnitude_histogram__f16_block_wide: a block of 512 threads a row; 2 x 8 values a lane in registers
 // magnitude_histogram__f16_block_reread: a block of 512 threads a row; values computed again in every pass
 #include "kernel.cuh"
+#include "row_block.cuh"
 
 namespace {
 
@@ -120,13 +124,19 @@ extern "C" int32_t heddle_launch_magnitude_histogram__f16(const heddle_launch* l
   // Few registers a lane, so many rows run at once, and no barrier.
   if (length <= 256) return run(heddle::WarpTeam<32, 4>{}, "magnitude_histogram__f16_warp", magnitude_histogram_kept<heddle::WarpTeam<32, 4>, 1>);
   // Too few rows to fill the device with warps: one chunk a lane keeps the row short in time.
-  if (length <= 1024 && rows <= 528) return run(heddle::BlockTeam<128>{}, "magnitude_histogram__f16_block", magnitude_histogram_kept<heddle::BlockTeam<128>, 1>);
+  if (length <= 1024 && rows <= 528) return run(heddle::RowBlock<128>{}, "magnitude_histogram__f16_block", magnitude_histogram_kept<heddle::RowBlock<128>, 1>);
   // The row fits the registers of one warp, and no barrier.
   if (length <= 1024) return run(heddle::WarpTeam<32, 4>{}, "magnitude_histogram__f16_warp_wide", magnitude_histogram_kept<heddle::WarpTeam<32, 4>, 4>);
   // One chunk a lane: its loads are in flight together, and vectors such as gamma are prefetched.
-  if (length <= 4096) return run(heddle::BlockTeam<512>{}, "magnitude_histogram__f16_block_tall", magnitude_histogram_kept<heddle::BlockTeam<512>, 1>);
+  if (length <= 2048 && rows <= 528) return run(heddle::RowBlock<256>{}, "magnitude_histogram__f16_block_mid", magnitude_histogram_kept<heddle::RowBlock<256>, 1>);
+  // Two chunks a lane: a multiprocessor has more loads of many rows in flight.
+  if (length <= 2048) return run(heddle::RowBlock<128, 2>{}, "magnitude_histogram__f16_block_mid_wide", magnitude_histogram_kept<heddle::RowBlock<128, 2>, 2>);
+  // One chunk a lane: its loads are in flight together, and vectors such as gamma are prefetched.
+  if (length <= 4096 && rows <= 528) return run(heddle::RowBlock<512>{}, "magnitude_histogram__f16_block_tall", magnitude_histogram_kept<heddle::RowBlock<512>, 1>);
+  // Two chunks a lane: a multiprocessor has more loads of many rows in flight.
+  if (length <= 4096) return run(heddle::RowBlock<256, 2>{}, "magnitude_histogram__f16_block_tall_wide", magnitude_histogram_kept<heddle::RowBlock<256, 2>, 2>);
   // The row fits the registers of one block.
-  if (length <= 8192) return run(heddle::BlockTeam<512>{}, "magnitude_histogram__f16_block_wide", magnitude_histogram_kept<heddle::BlockTeam<512>, 2>);
+  if (length <= 8192) return run(heddle::RowBlock<512, 2>{}, "magnitude_histogram__f16_block_wide", magnitude_histogram_kept<heddle::RowBlock<512, 2>, 2>);
   // Longer than registers hold: every pass reads the row again.
-  return run(heddle::BlockTeam<512>{}, "magnitude_histogram__f16_block_reread", magnitude_histogram_reread<heddle::BlockTeam<512>>);
+  return run(heddle::RowBlock<512>{}, "magnitude_histogram__f16_block_reread", magnitude_histogram_reread<heddle::RowBlock<512>>);
 }

@@ -5,6 +5,7 @@
 #include "kernel.cuh"
 #include "split.cuh"
 #include "apart.cuh"
+#include "row_block.cuh"
 
 // A main loop need not use every slot, which compilers complain about in a nameless namespace.
 namespace slots_of_matmul_bias_greedy_loss__f32 {
@@ -209,8 +210,8 @@ __global__ void __launch_bounds__(Team::threads, 1) matmul_bias_greedy_loss_rest
   heddle::load_row_apart<VEC, STEP, WHOLE>(team, best_best_parts, groups, best_best_parts_group2, [&](int group2) -> int64_t { return start + group2; });
   heddle::Chunk<float, VEC> peak_parts_group2[CHUNKS];
   heddle::load_row_apart<VEC, STEP, WHOLE>(team, peak_parts, groups, peak_parts_group2, [&](int group2) -> int64_t { return start + group2; });
-  heddle::Accumulator<heddle::ArgMax<float>> best_group_lanes;
-  heddle::Accumulator<heddle::Max<float>> peak_lanes;
+  heddle::RowShare<Team, heddle::ArgMax<float>> best_group_lanes;
+  heddle::RowShare<Team, heddle::Max<float>> peak_lanes;
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
     const int group2_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
@@ -233,7 +234,7 @@ __global__ void __launch_bounds__(Team::threads, 1) matmul_bias_greedy_loss_rest
   if (team.lane() == 0) heddle::write(finishedAfter, i_r, ((heddle::read(finished, i_r) != 0) || (((((heddle::fold<heddle::Max<int>>(e, [&](int k_value) { return (heddle::read(ends, k_value) == (((peak > (-INFINITY)) && (peak < INFINITY)) ? best : (-1))) ? 1 : 0; }) == 1) ? 1 : 0) == 1) || ((((peak > (-INFINITY)) && (peak < INFINITY)) ? best : (-1)) < 0)) || ((heddle::read(step, 0) + 1) >= heddle::read(limit, i_r)))) ? 1 : 0);
   heddle::Chunk<float, VEC> total_parts_group2[CHUNKS];
   heddle::load_row_apart<VEC, STEP, WHOLE>(team, total_parts, groups, total_parts_group2, [&](int group2) -> int64_t { return start + group2; });
-  heddle::Accumulator<heddle::Sum<float>> total_lanes;
+  heddle::RowShare<Team, heddle::Sum<float>> total_lanes;
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
     const int group2_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
@@ -352,15 +353,17 @@ int32_t run(const heddle_launch* launch, heddle_error* error) {
   // Few registers a lane, so many rows run at once, and no barrier.
   if (length <= 256) return run(heddle::WarpTeam<32, 4>{}, "matmul_bias_greedy_loss_rest__f32_warp", whole ? matmul_bias_greedy_loss_rest_kept<heddle::WarpTeam<32, 4>, 2, true> : matmul_bias_greedy_loss_rest_kept<heddle::WarpTeam<32, 4>, 2, false>);
   // Too few rows to fill the device with warps: one chunk a lane keeps the row short in time.
-  if (length <= 1024 && rows <= 528) return run(heddle::BlockTeam<256>{}, "matmul_bias_greedy_loss_rest__f32_block", whole ? matmul_bias_greedy_loss_rest_kept<heddle::BlockTeam<256>, 1, true> : matmul_bias_greedy_loss_rest_kept<heddle::BlockTeam<256>, 1, false>);
+  if (length <= 1024 && rows <= 528) return run(heddle::RowBlock<256>{}, "matmul_bias_greedy_loss_rest__f32_block", whole ? matmul_bias_greedy_loss_rest_kept<heddle::RowBlock<256>, 1, true> : matmul_bias_greedy_loss_rest_kept<heddle::RowBlock<256>, 1, false>);
   // The row fits the registers of one warp, and no barrier.
   if (length <= 1024) return run(heddle::WarpTeam<32, 4>{}, "matmul_bias_greedy_loss_rest__f32_warp_wide", whole ? matmul_bias_greedy_loss_rest_kept<heddle::WarpTeam<32, 4>, 8, true> : matmul_bias_greedy_loss_rest_kept<heddle::WarpTeam<32, 4>, 8, false>);
   // One chunk a lane: its loads are in flight together, and vectors such as gamma are prefetched.
-  if (length <= 2048) return run(heddle::BlockTeam<512>{}, "matmul_bias_greedy_loss_rest__f32_block_tall", whole ? matmul_bias_greedy_loss_rest_kept<heddle::BlockTeam<512>, 1, true> : matmul_bias_greedy_loss_rest_kept<heddle::BlockTeam<512>, 1, false>);
+  if (length <= 2048 && rows <= 528) return run(heddle::RowBlock<512>{}, "matmul_bias_greedy_loss_rest__f32_block_tall", whole ? matmul_bias_greedy_loss_rest_kept<heddle::RowBlock<512>, 1, true> : matmul_bias_greedy_loss_rest_kept<heddle::RowBlock<512>, 1, false>);
+  // Two chunks a lane: a multiprocessor has more loads of many rows in flight.
+  if (length <= 2048) return run(heddle::RowBlock<256, 2>{}, "matmul_bias_greedy_loss_rest__f32_block_tall_wide", whole ? matmul_bias_greedy_loss_rest_kept<heddle::RowBlock<256, 2>, 2, true> : matmul_bias_greedy_loss_rest_kept<heddle::RowBlock<256, 2>, 2, false>);
   // The row fits the registers of one block.
-  if (length <= 8192) return run(heddle::BlockTeam<512>{}, "matmul_bias_greedy_loss_rest__f32_block_wide", whole ? matmul_bias_greedy_loss_rest_kept<heddle::BlockTeam<512>, 4, true> : matmul_bias_greedy_loss_rest_kept<heddle::BlockTeam<512>, 4, false>);
+  if (length <= 8192) return run(heddle::RowBlock<512>{}, "matmul_bias_greedy_loss_rest__f32_block_wide", whole ? matmul_bias_greedy_loss_rest_kept<heddle::RowBlock<512>, 4, true> : matmul_bias_greedy_loss_rest_kept<heddle::RowBlock<512>, 4, false>);
   // Longer than registers hold: every pass reads the row again.
-  return run(heddle::BlockTeam<512>{}, "matmul_bias_greedy_loss_rest__f32_block_reread", whole ? matmul_bias_greedy_loss_rest_reread<heddle::BlockTeam<512>, true> : matmul_bias_greedy_loss_rest_reread<heddle::BlockTeam<512>, false>);
+  return run(heddle::RowBlock<512>{}, "matmul_bias_greedy_loss_rest__f32_block_reread", whole ? matmul_bias_greedy_loss_rest_reread<heddle::RowBlock<512>, true> : matmul_bias_greedy_loss_rest_reread<heddle::RowBlock<512>, false>);
 }
 
 }  // namespace rest

@@ -5,12 +5,16 @@
 // pack_quantize_rows__bf16_warp: a warp a row, 4 rows a block; 1 x 8 values a lane in registers
 // pack_quantize_rows__bf16_block: a block of 128 threads a row; 1 x 8 values a lane in registers
 // pack_quantize_rows__bf16_warp_wide: a warp a row, 4 rows a block; 4 x 8 values a lane in registers
+// pack_quantize_rows__bf16_block_mid: a block of 256 threads a row; 1 x 8 values a lane in registers
+// pack_quantize_rows__bf16_block_mid_wide: a block of 128 threads a row; 2 x 8 values a lane in registers
 // pack_quantize_rows__bf16_block_tall: a block of 512 threads a row; 1 x 8 values a lane in registers
+// pack_quantize_rows__bf16_block_tall_wide: a block of 256 threads a row; 2 x 8 values a lane in registers
 // pack_quantize_rows__bf16_block_wide: a block of 512 threads a row; 2 x 8 values a lane in registers
 // pack_quantize_rows__bf16_block_reread: a block of 512 threads a row; values computed again in every pass
 #include "kernel.cuh"
 #include "apart.cuh"
 #include "fast.cuh"
+#include "row_block.cuh"
 
 namespace {
 
@@ -40,7 +44,7 @@ __global__ void __launch_bounds__(Team::threads, 1) pack_quantize_rows_kept(
   heddle::Chunk<T, VEC> x_c2[CHUNKS] = {};
   if ((heddle::read(sequences, i_m) >= 0)) heddle::load_row_apart<VEC, STEP, WHOLE>(team, x, n, x_c2, [&](int c2) -> int64_t { return start + c2; });
   float v[CHUNKS][VEC];
-  heddle::Accumulator<heddle::Max<float>> amax_lanes;
+  heddle::RowShare<Team, heddle::Max<float>> amax_lanes;
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
     const int c2_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
@@ -148,13 +152,19 @@ extern "C" int32_t heddle_launch_pack_quantize_rows__bf16(const heddle_launch* l
   // Few registers a lane, so many rows run at once, and no barrier.
   if (length <= 256) return run(heddle::WarpTeam<32, 4>{}, "pack_quantize_rows__bf16_warp", whole ? pack_quantize_rows_kept<heddle::WarpTeam<32, 4>, 1, true> : pack_quantize_rows_kept<heddle::WarpTeam<32, 4>, 1, false>);
   // Too few rows to fill the device with warps: one chunk a lane keeps the row short in time.
-  if (length <= 1024 && rows <= 528) return run(heddle::BlockTeam<128>{}, "pack_quantize_rows__bf16_block", whole ? pack_quantize_rows_kept<heddle::BlockTeam<128>, 1, true> : pack_quantize_rows_kept<heddle::BlockTeam<128>, 1, false>);
+  if (length <= 1024 && rows <= 528) return run(heddle::RowBlock<128>{}, "pack_quantize_rows__bf16_block", whole ? pack_quantize_rows_kept<heddle::RowBlock<128>, 1, true> : pack_quantize_rows_kept<heddle::RowBlock<128>, 1, false>);
   // The row fits the registers of one warp, and no barrier.
   if (length <= 1024) return run(heddle::WarpTeam<32, 4>{}, "pack_quantize_rows__bf16_warp_wide", whole ? pack_quantize_rows_kept<heddle::WarpTeam<32, 4>, 4, true> : pack_quantize_rows_kept<heddle::WarpTeam<32, 4>, 4, false>);
   // One chunk a lane: its loads are in flight together, and vectors such as gamma are prefetched.
-  if (length <= 4096) return run(heddle::BlockTeam<512>{}, "pack_quantize_rows__bf16_block_tall", whole ? pack_quantize_rows_kept<heddle::BlockTeam<512>, 1, true> : pack_quantize_rows_kept<heddle::BlockTeam<512>, 1, false>);
+  if (length <= 2048 && rows <= 528) return run(heddle::RowBlock<256>{}, "pack_quantize_rows__bf16_block_mid", whole ? pack_quantize_rows_kept<heddle::RowBlock<256>, 1, true> : pack_quantize_rows_kept<heddle::RowBlock<256>, 1, false>);
+  // Two chunks a lane: a multiprocessor has more loads of many rows in flight.
+  if (length <= 2048) return run(heddle::RowBlock<128, 2>{}, "pack_quantize_rows__bf16_block_mid_wide", whole ? pack_quantize_rows_kept<heddle::RowBlock<128, 2>, 2, true> : pack_quantize_rows_kept<heddle::RowBlock<128, 2>, 2, false>);
+  // One chunk a lane: its loads are in flight together, and vectors such as gamma are prefetched.
+  if (length <= 4096 && rows <= 528) return run(heddle::RowBlock<512>{}, "pack_quantize_rows__bf16_block_tall", whole ? pack_quantize_rows_kept<heddle::RowBlock<512>, 1, true> : pack_quantize_rows_kept<heddle::RowBlock<512>, 1, false>);
+  // Two chunks a lane: a multiprocessor has more loads of many rows in flight.
+  if (length <= 4096) return run(heddle::RowBlock<256, 2>{}, "pack_quantize_rows__bf16_block_tall_wide", whole ? pack_quantize_rows_kept<heddle::RowBlock<256, 2>, 2, true> : pack_quantize_rows_kept<heddle::RowBlock<256, 2>, 2, false>);
   // The row fits the registers of one block.
-  if (length <= 8192) return run(heddle::BlockTeam<512>{}, "pack_quantize_rows__bf16_block_wide", whole ? pack_quantize_rows_kept<heddle::BlockTeam<512>, 2, true> : pack_quantize_rows_kept<heddle::BlockTeam<512>, 2, false>);
+  if (length <= 8192) return run(heddle::RowBlock<512, 2>{}, "pack_quantize_rows__bf16_block_wide", whole ? pack_quantize_rows_kept<heddle::RowBlock<512, 2>, 2, true> : pack_quantize_rows_kept<heddle::RowBlock<512, 2>, 2, false>);
   // Longer than registers hold: every pass reads the row again.
-  return run(heddle::BlockTeam<512>{}, "pack_quantize_rows__bf16_block_reread", whole ? pack_quantize_rows_reread<heddle::BlockTeam<512>, true> : pack_quantize_rows_reread<heddle::BlockTeam<512>, false>);
+  return run(heddle::RowBlock<512>{}, "pack_quantize_rows__bf16_block_reread", whole ? pack_quantize_rows_reread<heddle::RowBlock<512>, true> : pack_quantize_rows_reread<heddle::RowBlock<512>, false>);
 }

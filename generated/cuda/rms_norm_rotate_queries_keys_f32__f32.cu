@@ -6,11 +6,13 @@
 // rms_norm_rotate_queries_keys_f32__f32_block: a block of 256 threads a row; 1 x 4 values a lane in registers
 // rms_norm_rotate_queries_keys_f32__f32_warp_wide: a warp a row, 4 rows a block; 8 x 4 values a lane in registers
 // rms_norm_rotate_queries_keys_f32__f32_block_tall: a block of 512 threads a row; 1 x 4 values a lane in registers
+// rms_norm_rotate_queries_keys_f32__f32_block_tall_wide: a block of 256 threads a row; 2 x 4 values a lane in registers
 // rms_norm_rotate_queries_keys_f32__f32_block_wide: a block of 512 threads a row; 4 x 4 values a lane in registers
 // rms_norm_rotate_queries_keys_f32__f32_block_reread: a block of 512 threads a row; values computed again in every pass
 #include "kernel.cuh"
 #include "apart.cuh"
 #include "request.cuh"
+#include "row_block.cuh"
 
 namespace {
 
@@ -59,7 +61,7 @@ __global__ void __launch_bounds__(Team::threads, 1) rms_norm_rotate_queries_keys
   heddle::Chunk<T, VEC> x2_c[CHUNKS] = {};
   if ((!(i_h < h))) heddle::load_row_apart<VEC, STEP, WHOLE>(team, x2, n, x2_c, [&](int c) -> int64_t { return start_2 + c; });
   float v[CHUNKS][VEC];
-  heddle::Accumulator<heddle::Sum<float>> sum0_lanes;
+  heddle::RowShare<Team, heddle::Sum<float>> sum0_lanes;
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
     const int c0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
@@ -227,13 +229,15 @@ extern "C" int32_t heddle_launch_rms_norm_rotate_queries_keys_f32__f32(const hed
   // Few registers a lane, so many rows run at once, and no barrier.
   if (length <= 256) return run(heddle::WarpTeam<32, 4>{}, "rms_norm_rotate_queries_keys_f32__f32_warp", whole ? rms_norm_rotate_queries_keys_f32_kept<heddle::WarpTeam<32, 4>, 2, true> : rms_norm_rotate_queries_keys_f32_kept<heddle::WarpTeam<32, 4>, 2, false>);
   // Too few rows to fill the device with warps: one chunk a lane keeps the row short in time.
-  if (length <= 1024 && (rows <= 528 || (length > 768 && length % 4 != 0))) return run(heddle::BlockTeam<256>{}, "rms_norm_rotate_queries_keys_f32__f32_block", whole ? rms_norm_rotate_queries_keys_f32_kept<heddle::BlockTeam<256>, 1, true> : rms_norm_rotate_queries_keys_f32_kept<heddle::BlockTeam<256>, 1, false>);
+  if (length <= 1024 && (rows <= 528 || (length > 768 && length % 4 != 0))) return run(heddle::RowBlock<256>{}, "rms_norm_rotate_queries_keys_f32__f32_block", whole ? rms_norm_rotate_queries_keys_f32_kept<heddle::RowBlock<256>, 1, true> : rms_norm_rotate_queries_keys_f32_kept<heddle::RowBlock<256>, 1, false>);
   // The row fits the registers of one warp, and no barrier.
   if (length <= 1024) return run(heddle::WarpTeam<32, 4>{}, "rms_norm_rotate_queries_keys_f32__f32_warp_wide", whole ? rms_norm_rotate_queries_keys_f32_kept<heddle::WarpTeam<32, 4>, 8, true> : rms_norm_rotate_queries_keys_f32_kept<heddle::WarpTeam<32, 4>, 8, false>);
   // One chunk a lane: its loads are in flight together, and vectors such as gamma are prefetched.
-  if (length <= 2048) return run(heddle::BlockTeam<512>{}, "rms_norm_rotate_queries_keys_f32__f32_block_tall", whole ? rms_norm_rotate_queries_keys_f32_kept<heddle::BlockTeam<512>, 1, true> : rms_norm_rotate_queries_keys_f32_kept<heddle::BlockTeam<512>, 1, false>);
+  if (length <= 2048 && rows <= 528) return run(heddle::RowBlock<512>{}, "rms_norm_rotate_queries_keys_f32__f32_block_tall", whole ? rms_norm_rotate_queries_keys_f32_kept<heddle::RowBlock<512>, 1, true> : rms_norm_rotate_queries_keys_f32_kept<heddle::RowBlock<512>, 1, false>);
+  // Two chunks a lane: a multiprocessor has more loads of many rows in flight.
+  if (length <= 2048) return run(heddle::RowBlock<256, 2>{}, "rms_norm_rotate_queries_keys_f32__f32_block_tall_wide", whole ? rms_norm_rotate_queries_keys_f32_kept<heddle::RowBlock<256, 2>, 2, true> : rms_norm_rotate_queries_keys_f32_kept<heddle::RowBlock<256, 2>, 2, false>);
   // The row fits the registers of one block.
-  if (length <= 8192) return run(heddle::BlockTeam<512>{}, "rms_norm_rotate_queries_keys_f32__f32_block_wide", whole ? rms_norm_rotate_queries_keys_f32_kept<heddle::BlockTeam<512>, 4, true> : rms_norm_rotate_queries_keys_f32_kept<heddle::BlockTeam<512>, 4, false>);
+  if (length <= 8192) return run(heddle::RowBlock<512>{}, "rms_norm_rotate_queries_keys_f32__f32_block_wide", whole ? rms_norm_rotate_queries_keys_f32_kept<heddle::RowBlock<512>, 4, true> : rms_norm_rotate_queries_keys_f32_kept<heddle::RowBlock<512>, 4, false>);
   // Longer than registers hold: every pass reads the row again.
-  return run(heddle::BlockTeam<512>{}, "rms_norm_rotate_queries_keys_f32__f32_block_reread", whole ? rms_norm_rotate_queries_keys_f32_reread<heddle::BlockTeam<512>, true> : rms_norm_rotate_queries_keys_f32_reread<heddle::BlockTeam<512>, false>);
+  return run(heddle::RowBlock<512>{}, "rms_norm_rotate_queries_keys_f32__f32_block_reread", whole ? rms_norm_rotate_queries_keys_f32_reread<heddle::RowBlock<512>, true> : rms_norm_rotate_queries_keys_f32_reread<heddle::RowBlock<512>, false>);
 }

@@ -6,6 +6,7 @@
 // sample__bf16_warp_wide: a warp a row, 4 rows a block; 4 x 8 values a lane in registers
 // sample__bf16_block_reread: a block of 1024 threads a row; values computed again in every pass
 #include "kernel.cuh"
+#include "row_block.cuh"
 #include "shared_row.cuh"
 
 namespace {
@@ -49,8 +50,8 @@ __global__ void __launch_bounds__(Team::threads, 1) sample_kept(
     const bool done = finished1 != 0;
     heddle::Chunk<T, VEC> logit[CHUNKS];
     heddle::load_row<VEC, WHOLE>(team, logits, v, logit, [&](int c) -> int64_t { return start + c; });
-    heddle::Accumulator<heddle::ArgMax<float>> top_lanes;
-    heddle::Accumulator<heddle::Max<float>> peak_lanes;
+    heddle::RowShare<Team, heddle::ArgMax<float>> top_lanes;
+    heddle::RowShare<Team, heddle::Max<float>> peak_lanes;
     HEDDLE_UNROLL
     for (int chunk = 0; chunk < CHUNKS; ++chunk) {
       const int c0 = (chunk * Team::lanes + team.lane()) * VEC;
@@ -69,7 +70,7 @@ __global__ void __launch_bounds__(Team::threads, 1) sample_kept(
     }
     const int top = team.reduce(top_lanes);
     const float peak = team.reduce(peak_lanes);
-    heddle::Accumulator<heddle::Sum<float>> among_lanes;
+    heddle::RowShare<Team, heddle::Sum<float>> among_lanes;
     HEDDLE_UNROLL
     for (int chunk = 0; chunk < CHUNKS; ++chunk) {
       const int c0 = (chunk * Team::lanes + team.lane()) * VEC;
@@ -86,8 +87,8 @@ __global__ void __launch_bounds__(Team::threads, 1) sample_kept(
     const float least = heddle::larger(kth, nucleus);
     const float row_minP = heddle::read(minP, r1);
     float weights[CHUNKS][VEC];
-    heddle::Accumulator<heddle::Sum<float>> sum0_lanes;
-    heddle::Accumulator<heddle::Max<int>> last_lanes;
+    heddle::RowShare<Team, heddle::Sum<float>> sum0_lanes;
+    heddle::RowShare<Team, heddle::Max<int>> last_lanes;
     HEDDLE_UNROLL
     for (int chunk = 0; chunk < CHUNKS; ++chunk) {
       const int c0 = (chunk * Team::lanes + team.lane()) * VEC;
@@ -110,7 +111,7 @@ __global__ void __launch_bounds__(Team::threads, 1) sample_kept(
     const int last = team.reduce(last_lanes);
     const float bar = sum0 * heddle::uniform(heddle::read(seedsLow, r1), heddle::read(seedsHigh, r1), heddle::read(step, 0));
     heddle::Prefix<heddle::Sum<float>, VEC> running_lanes;
-    heddle::Accumulator<heddle::Min<int>> found_lanes;
+    heddle::RowShare<Team, heddle::Min<int>> found_lanes;
     HEDDLE_UNROLL
     for (int chunk = 0; chunk < CHUNKS; ++chunk) {
       if (chunk * Team::lanes * VEC >= v) break;

@@ -7,6 +7,7 @@
 // sample_candidates__k32_block_wide: a block of 512 threads a row; 4 x 4 values a lane in registers
 // sample_candidates__k32_block_reread: a block of 512 threads a row; values computed again in every pass
 #include "kernel.cuh"
+#include "row_block.cuh"
 #include "shared_row.cuh"
 #include "top_k.cuh"
 
@@ -65,7 +66,7 @@ __global__ void __launch_bounds__(Team::threads, 1) sample_candidates_kept(
   const float peak = bestValues.value(0);
   const int row_count = heddle::read(count, r1);
   float weights[CHUNKS][VEC];
-  heddle::Accumulator<heddle::Sum<float>> total_lanes;
+  heddle::RowShare<Team, heddle::Sum<float>> total_lanes;
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
     const int i_value0 = (chunk * Team::lanes + team.lane()) * VEC;
@@ -87,8 +88,8 @@ __global__ void __launch_bounds__(Team::threads, 1) sample_candidates_kept(
   const float row_minP = heddle::read(minP, r1);
   heddle::Prefix<heddle::Sum<float>, VEC> among_lanes;
   float kept[CHUNKS][VEC];
-  heddle::Accumulator<heddle::Sum<float>> sum0_lanes;
-  heddle::Accumulator<heddle::Max<int>> last_lanes;
+  heddle::RowShare<Team, heddle::Sum<float>> sum0_lanes;
+  heddle::RowShare<Team, heddle::Max<int>> last_lanes;
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
     if (chunk * Team::lanes * VEC >= 32) break;
@@ -115,7 +116,7 @@ __global__ void __launch_bounds__(Team::threads, 1) sample_candidates_kept(
   const int last = team.reduce(last_lanes);
   const float bar = sum0 * heddle::uniform(heddle::read(seedsLow, r1), heddle::read(seedsHigh, r1), heddle::read(step, 0));
   heddle::Prefix<heddle::Sum<float>, VEC> running_lanes;
-  heddle::Accumulator<heddle::Min<int>> found_lanes;
+  heddle::RowShare<Team, heddle::Min<int>> found_lanes;
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
     if (chunk * Team::lanes * VEC >= 32) break;
@@ -325,13 +326,13 @@ extern "C" int32_t heddle_launch_sample_candidates__k32(const heddle_launch* lau
   // Few registers a lane, so many rows run at once, and no barrier.
   if (length <= 256) return run(heddle::WarpTeam<32, 4>{}, "sample_candidates__k32_warp", sample_candidates_kept<heddle::WarpTeam<32, 4>, 2>);
   // Too few rows to fill the device with warps: one chunk a lane keeps the row short in time.
-  if (length <= 1024 && rows <= 528) return run(heddle::BlockTeam<256>{}, "sample_candidates__k32_block", sample_candidates_kept<heddle::BlockTeam<256>, 1>);
+  if (length <= 1024 && rows <= 528) return run(heddle::RowBlock<256>{}, "sample_candidates__k32_block", sample_candidates_kept<heddle::RowBlock<256>, 1>);
   // The row fits the registers of one warp, and no barrier.
   if (length <= 1024) return run(heddle::WarpTeam<32, 4>{}, "sample_candidates__k32_warp_wide", sample_candidates_kept<heddle::WarpTeam<32, 4>, 8>);
   // One chunk a lane: its loads are in flight together, and vectors such as gamma are prefetched.
-  if (length <= 2048) return run(heddle::BlockTeam<512>{}, "sample_candidates__k32_block_tall", sample_candidates_kept<heddle::BlockTeam<512>, 1>);
+  if (length <= 2048) return run(heddle::RowBlock<512>{}, "sample_candidates__k32_block_tall", sample_candidates_kept<heddle::RowBlock<512>, 1>);
   // The row fits the registers of one block.
-  if (length <= 8192) return run(heddle::BlockTeam<512>{}, "sample_candidates__k32_block_wide", sample_candidates_kept<heddle::BlockTeam<512>, 4>);
+  if (length <= 8192) return run(heddle::RowBlock<512>{}, "sample_candidates__k32_block_wide", sample_candidates_kept<heddle::RowBlock<512>, 4>);
   // Longer than registers hold: every pass reads the row again.
-  return run(heddle::BlockTeam<512>{}, "sample_candidates__k32_block_reread", sample_candidates_reread<heddle::BlockTeam<512>>);
+  return run(heddle::RowBlock<512>{}, "sample_candidates__k32_block_reread", sample_candidates_reread<heddle::RowBlock<512>>);
 }

@@ -2,6 +2,7 @@
 //
 // sample_narrowed__f16_block_reread: a block of 1024 threads a row; values computed again in every pass
 #include "kernel.cuh"
+#include "row_block.cuh"
 #include "shared_row.cuh"
 
 namespace {

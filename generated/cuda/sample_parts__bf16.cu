@@ -8,6 +8,7 @@
 // sample_parts__bf16_block_wide: a block of 512 threads a row; 2 x 4 values a lane in registers
 // sample_parts__bf16_block_reread: a block of 512 threads a row; values computed again in every pass
 #include "kernel.cuh"
+#include "row_block.cuh"
 #include "shared_row.cuh"
 
 namespace {
@@ -55,8 +56,8 @@ __global__ void __launch_bounds__(Team::threads, 1) sample_parts_kept(
     constexpr bool WHOLE = decltype(choice)::value;
     heddle::Chunk<float, VEC> tops_q[CHUNKS];
     heddle::load_row<VEC, WHOLE>(team, tops, p, tops_q, [&](int q) -> int64_t { return start + q; });
-    heddle::Accumulator<heddle::ArgMax<float>> argmax0_lanes;
-    heddle::Accumulator<heddle::Max<float>> peak_lanes;
+    heddle::RowShare<Team, heddle::ArgMax<float>> argmax0_lanes;
+    heddle::RowShare<Team, heddle::Max<float>> peak_lanes;
     HEDDLE_UNROLL
     for (int chunk = 0; chunk < CHUNKS; ++chunk) {
       const int q0 = (chunk * Team::lanes + team.lane()) * VEC;
@@ -79,8 +80,8 @@ __global__ void __launch_bounds__(Team::threads, 1) sample_parts_kept(
     heddle::Chunk<float, VEC> sums_q[CHUNKS];
     heddle::load_row<VEC, WHOLE>(team, sums, p, sums_q, [&](int q) -> int64_t { return start + q; });
     float pieces[CHUNKS][VEC];
-    heddle::Accumulator<heddle::Sum<float>> sum0_lanes;
-    heddle::Accumulator<heddle::Max<int>> heavy_lanes;
+    heddle::RowShare<Team, heddle::Sum<float>> sum0_lanes;
+    heddle::RowShare<Team, heddle::Max<int>> heavy_lanes;
     HEDDLE_UNROLL
     for (int chunk = 0; chunk < CHUNKS; ++chunk) {
       const int q0 = (chunk * Team::lanes + team.lane()) * VEC;
@@ -102,7 +103,7 @@ __global__ void __launch_bounds__(Team::threads, 1) sample_parts_kept(
     const int heavy = team.reduce(heavy_lanes);
     const float bar = sum0 * heddle::uniform(heddle::read(seedsLow, r1), heddle::read(seedsHigh, r1), heddle::read(step, 0));
     heddle::Prefix<heddle::Sum<float>, VEC> reached_lanes;
-    heddle::Accumulator<heddle::Min<int>> within_lanes;
+    heddle::RowShare<Team, heddle::Min<int>> within_lanes;
     HEDDLE_UNROLL
     for (int chunk = 0; chunk < CHUNKS; ++chunk) {
       if (chunk * Team::lanes * VEC >= p) break;
@@ -123,7 +124,7 @@ __global__ void __launch_bounds__(Team::threads, 1) sample_parts_kept(
     const int within = team.reduce(within_lanes);
     const int part = (within < p) ? within : max(heavy, 0);
     const int first = part * length_value;
-    heddle::Accumulator<heddle::Sum<float>> before_lanes;
+    heddle::RowShare<Team, heddle::Sum<float>> before_lanes;
     HEDDLE_UNROLL
     for (int chunk = 0; chunk < CHUNKS; ++chunk) {
       const int q0 = (chunk * Team::lanes + team.lane()) * VEC;
@@ -138,7 +139,7 @@ __global__ void __launch_bounds__(Team::threads, 1) sample_parts_kept(
     }
     const float before = team.reduce(before_lanes);
     float weights[CHUNKS][VEC];
-    heddle::Accumulator<heddle::Max<int>> last_lanes;
+    heddle::RowShare<Team, heddle::Max<int>> last_lanes;
     HEDDLE_UNROLL
     for (int chunk = 0; chunk < CHUNKS; ++chunk) {
       const int c0 = (chunk * Team::lanes + team.lane()) * VEC;
@@ -159,7 +160,7 @@ __global__ void __launch_bounds__(Team::threads, 1) sample_parts_kept(
     const int last = team.reduce(last_lanes);
     const float left = (within < p) ? (bar - before) : INFINITY;
     heddle::Prefix<heddle::Sum<float>, VEC> running_lanes;
-    heddle::Accumulator<heddle::Min<int>> found_lanes;
+    heddle::RowShare<Team, heddle::Min<int>> found_lanes;
     HEDDLE_UNROLL
     for (int chunk = 0; chunk < CHUNKS; ++chunk) {
       if (chunk * Team::lanes * VEC >= (heddle::quotient(((v + (8 * p)) - 1), (8 * p)) * 8)) break;
@@ -418,11 +419,11 @@ extern "C" int32_t heddle_launch_sample_parts__bf16(const heddle_launch* launch,
   // Few registers a lane, so many rows run at once, and no barrier.
   if (length <= 256) return run(heddle::WarpTeam<32, 4>{}, "sample_parts__bf16_warp", sample_parts_kept<heddle::WarpTeam<32, 4>, 2>);
   // Too few rows to fill the device with warps: one chunk a lane keeps the row short in time.
-  if (length <= 1024) return run(heddle::BlockTeam<256>{}, "sample_parts__bf16_block", sample_parts_kept<heddle::BlockTeam<256>, 1>);
+  if (length <= 1024) return run(heddle::RowBlock<256>{}, "sample_parts__bf16_block", sample_parts_kept<heddle::RowBlock<256>, 1>);
   // One chunk a lane: its loads are in flight together, and vectors such as gamma are prefetched.
-  if (length <= 2048) return run(heddle::BlockTeam<512>{}, "sample_parts__bf16_block_tall", sample_parts_kept<heddle::BlockTeam<512>, 1>);
+  if (length <= 2048) return run(heddle::RowBlock<512>{}, "sample_parts__bf16_block_tall", sample_parts_kept<heddle::RowBlock<512>, 1>);
   // The row fits the registers of one block.
-  if (length <= 4096) return run(heddle::BlockTeam<512>{}, "sample_parts__bf16_block_wide", sample_parts_kept<heddle::BlockTeam<512>, 2>);
+  if (length <= 4096) return run(heddle::RowBlock<512, 2>{}, "sample_parts__bf16_block_wide", sample_parts_kept<heddle::RowBlock<512, 2>, 2>);
   // Longer than registers hold: every pass reads the row again.
-  return run(heddle::BlockTeam<512>{}, "sample_parts__bf16_block_reread", sample_parts_reread<heddle::BlockTeam<512>>);
+  return run(heddle::RowBlock<512>{}, "sample_parts__bf16_block_reread", sample_parts_reread<heddle::RowBlock<512>>);
 }

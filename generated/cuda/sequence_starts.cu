@@ -9,13 +9,15 @@
 // sequence_starts_block_wide: a block of 512 threads a row; 4 x 4 values a lane in registers
 // sequence_starts_block_reread: a block of 512 threads a row; values computed again in every pass
 #include "kernel.cuh"
+#include "apart.cuh"
+#include "row_block.cuh"
 
 namespace {
 
 constexpr int VEC = 4;
 
 // Row values stay in registers: CHUNKS chunks of VEC elements a lane.
-template <class Team, int CHUNKS>
+template <class Team, int CHUNKS, bool WHOLE>
 __global__ void __launch_bounds__(Team::threads, 1) sequence_starts_kept(
     const int64_t rows,
     const int b,
@@ -27,30 +29,31 @@ __global__ void __launch_bounds__(Team::threads, 1) sequence_starts_kept(
   if (position >= rows) return;
   const int o1 = static_cast<int>(position);
   const int64_t start = static_cast<int64_t>(o1) * b;
+  constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
   heddle::Chunk<int, VEC> lengths_c[CHUNKS];
-  heddle::load_row<VEC, false>(team, lengths, b, lengths_c, [&](int c) -> int64_t { return start + c; });
-  heddle::Prefix<heddle::Sum<int>, VEC> ends_lanes;
+  heddle::load_row_apart<VEC, STEP, false>(team, lengths, b, lengths_c, [&](int c) -> int64_t { return start + c; });
+  heddle::RowPrefix<heddle::Sum<int>, VEC, STEP> ends_lanes;
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
     if (chunk * Team::lanes * VEC >= b) break;
-    const int c0 = (chunk * Team::lanes + team.lane()) * VEC;
-    const int valid = b - c0;
+    const int c0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
+    const int valid = heddle::left_apart<STEP>(b - c0);
     int starts_c[VEC] = {};
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
-      if (i < valid) ends_lanes.add(i, lengths_c[chunk][i], c0 + i);
+      if (i < valid) ends_lanes.add(i, lengths_c[chunk][i], c0 + i * STEP);
     }
-    team.scan(ends_lanes);
+    heddle::scan_row(team, ends_lanes);
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
       if (i < valid) starts_c[i] = ends_lanes[i] - lengths_c[chunk][i];
     }
-    heddle::store_chunk<VEC, false>(starts, start + c0, valid, starts_c);
+    heddle::store_apart<VEC, STEP, false>(starts, start + c0, valid, starts_c);
   }
 }
 
 // Any row length: every pass reads and computes the row values it needs again.
-template <class Team>
+template <class Team, bool WHOLE>
 __global__ void __launch_bounds__(Team::threads, 2) sequence_starts_reread(
     const int64_t rows,
     const int b,
@@ -62,23 +65,24 @@ __global__ void __launch_bounds__(Team::threads, 2) sequence_starts_reread(
   if (position >= rows) return;
   const int o1 = static_cast<int>(position);
   const int64_t start = static_cast<int64_t>(o1) * b;
-  heddle::Prefix<heddle::Sum<int>, VEC> ends_lanes;
-  for (int round = 0; round < heddle::chunks_of<VEC>(b); round += Team::lanes) {
+  constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
+  heddle::RowPrefix<heddle::Sum<int>, VEC, STEP> ends_lanes;
+  for (int round = 0; round < heddle::chunks_apart<VEC, STEP>(b); round += Team::lanes) {
     const int chunk = round + team.lane();
-    const int c0 = chunk * VEC;
-    const int valid = chunk < heddle::chunks_of<VEC>(b) ? b - c0 : 0;
-    const auto lengths_c = heddle::load_chunk<VEC, false>(lengths, start + c0, valid);
+    const int c0 = heddle::first_apart<VEC, STEP>(chunk);
+    const int valid = chunk < heddle::chunks_apart<VEC, STEP>(b) ? heddle::left_apart<STEP>(b - c0) : 0;
+    const auto lengths_c = heddle::load_apart<VEC, STEP, false>(lengths, start + c0, valid);
     int starts_c[VEC] = {};
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
-      if (i < valid) ends_lanes.add(i, lengths_c[i], c0 + i);
+      if (i < valid) ends_lanes.add(i, lengths_c[i], c0 + i * STEP);
     }
-    team.scan(ends_lanes);
+    heddle::scan_row(team, ends_lanes);
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
       if (i < valid) starts_c[i] = ends_lanes[i] - lengths_c[i];
     }
-    heddle::store_chunk<VEC, false>(starts, start + c0, valid, starts_c);
+    heddle::store_apart<VEC, STEP, false>(starts, start + c0, valid, starts_c);
   }
 }
 
@@ -96,20 +100,21 @@ extern "C" int32_t heddle_launch_sequence_starts(const heddle_launch* launch, he
     return heddle::launch_rows(team, launch, error, name, rows, kernel, rows, static_cast<int>(b), lengths, starts);
   };
   const int64_t length = heddle::longest(int64_t{b});
+  const bool whole = b % VEC == 0 && heddle::begins_aligned<VEC>(lengths) && heddle::begins_aligned<VEC>(starts);
   // A row this short is one or two loads: no lane waits for another.
-  if (length <= 16) return run(heddle::ThreadTeam<128>{}, "sequence_starts_thread", sequence_starts_kept<heddle::ThreadTeam<128>, 4>);
+  if (length <= 16) return run(heddle::ThreadTeam<128>{}, "sequence_starts_thread", whole ? sequence_starts_kept<heddle::ThreadTeam<128>, 4, true> : sequence_starts_kept<heddle::ThreadTeam<128>, 4, false>);
   // A row this short leaves lanes of a whole warp idle: a warp takes several.
-  if (length <= 128) return run(heddle::WarpTeam<8, 16>{}, "sequence_starts_lanes", sequence_starts_kept<heddle::WarpTeam<8, 16>, 4>);
+  if (length <= 128) return run(heddle::WarpTeam<8, 16>{}, "sequence_starts_lanes", whole ? sequence_starts_kept<heddle::WarpTeam<8, 16>, 4, true> : sequence_starts_kept<heddle::WarpTeam<8, 16>, 4, false>);
   // Few registers a lane, so many rows run at once, and no barrier.
-  if (length <= 256) return run(heddle::WarpTeam<32, 4>{}, "sequence_starts_warp", sequence_starts_kept<heddle::WarpTeam<32, 4>, 2>);
+  if (length <= 256) return run(heddle::WarpTeam<32, 4>{}, "sequence_starts_warp", whole ? sequence_starts_kept<heddle::WarpTeam<32, 4>, 2, true> : sequence_starts_kept<heddle::WarpTeam<32, 4>, 2, false>);
   // Too few rows to fill the device with warps: one chunk a lane keeps the row short in time.
-  if (length <= 1024 && rows <= 528) return run(heddle::BlockTeam<256>{}, "sequence_starts_block", sequence_starts_kept<heddle::BlockTeam<256>, 1>);
+  if (length <= 1024 && rows <= 528) return run(heddle::RowBlock<256>{}, "sequence_starts_block", whole ? sequence_starts_kept<heddle::RowBlock<256>, 1, true> : sequence_starts_kept<heddle::RowBlock<256>, 1, false>);
   // The row fits the registers of one warp, and no barrier.
-  if (length <= 1024) return run(heddle::WarpTeam<32, 4>{}, "sequence_starts_warp_wide", sequence_starts_kept<heddle::WarpTeam<32, 4>, 8>);
+  if (length <= 1024) return run(heddle::WarpTeam<32, 4>{}, "sequence_starts_warp_wide", whole ? sequence_starts_kept<heddle::WarpTeam<32, 4>, 8, true> : sequence_starts_kept<heddle::WarpTeam<32, 4>, 8, false>);
   // One chunk a lane: its loads are in flight together, and vectors such as gamma are prefetched.
-  if (length <= 2048) return run(heddle::BlockTeam<512>{}, "sequence_starts_block_tall", sequence_starts_kept<heddle::BlockTeam<512>, 1>);
+  if (length <= 2048) return run(heddle::RowBlock<512>{}, "sequence_starts_block_tall", whole ? sequence_starts_kept<heddle::RowBlock<512>, 1, true> : sequence_starts_kept<heddle::RowBlock<512>, 1, false>);
   // The row fits the registers of one block.
-  if (length <= 8192) return run(heddle::BlockTeam<512>{}, "sequence_starts_block_wide", sequence_starts_kept<heddle::BlockTeam<512>, 4>);
+  if (length <= 8192) return run(heddle::RowBlock<512>{}, "sequence_starts_block_wide", whole ? sequence_starts_kept<heddle::RowBlock<512>, 4, true> : sequence_starts_kept<heddle::RowBlock<512>, 4, false>);
   // Longer than registers hold: every pass reads the row again.
-  return run(heddle::BlockTeam<512>{}, "sequence_starts_block_reread", sequence_starts_reread<heddle::BlockTeam<512>>);
+  return run(heddle::RowBlock<512>{}, "sequence_starts_block_reread", whole ? sequence_starts_reread<heddle::RowBlock<512>, true> : sequence_starts_reread<heddle::RowBlock<512>, false>);
 }

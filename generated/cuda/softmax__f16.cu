@@ -5,7 +5,10 @@
 // softmax__f16_warp: a warp a row, 4 rows a block; 1 x 8 values a lane in registers
 // softmax__f16_block: a block of 128 threads a row; 1 x 8 values a lane in registers
 // softmax__f16_warp_wide: a warp a row, 4 rows a block; 4 x 8 values a lane in registers
+// softmax__f16_block_mid: a block of 256 threads a row; 1 x 8 values a lane in registers
+// softmax__f16_block_mid_wide: a block of 128 threads a row; 2 x 8 values a lane in registers
 // softmax__f16_block_tall: a block of 512 threads a row; 1 x 8 values a lane in registers
+// softmax__f16_block_tall_wide: a block of 256 threads a row; 2 x 8 values a lane in registers
 // softmax__f16_block_wide: a block of 512 threads a row; 2 x 8 values a lane in registers
 // softmax__f16_block_reread: a block of 512 threads a row; values computed again in every pass, sums in that of the maximum that shifts them
 // softmax_part1__f16: a warp for at most 512 chunks of 8, a block for every 2048 of more, at most 1024 blocks; the last to end combines theirs
@@ -13,6 +16,7 @@
 #include "kernel.cuh"
 #include "apart.cuh"
 #include "fast.cuh"
+#include "row_block.cuh"
 #include "shifted.cuh"
 #include "shifted_totals.cuh"
 #include "split.cuh"
@@ -64,7 +68,7 @@ __global__ void __launch_bounds__(Team::threads, 1) softmax_kept(
   constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
   heddle::Chunk<T, VEC> v[CHUNKS];
   heddle::load_row_apart<VEC, STEP, WHOLE>(team, x, n, v, [&](int c) -> int64_t { return start + c; });
-  heddle::Accumulator<heddle::Max<float>> top_lanes;
+  heddle::RowShare<Team, heddle::Max<float>> top_lanes;
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
     const int c0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
@@ -78,7 +82,7 @@ __global__ void __launch_bounds__(Team::threads, 1) softmax_kept(
   }
   const float top = team.reduce(top_lanes);
   float e[CHUNKS][VEC];
-  heddle::Accumulator<heddle::Sum<float>> total_lanes;
+  heddle::RowShare<Team, heddle::Sum<float>> total_lanes;
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
     const int c0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
@@ -176,15 +180,21 @@ int32_t run(const heddle_launch* launch, heddle_error* error) {
   // Few registers a lane, so many rows run at once, and no barrier.
   if (length <= 256) return run(heddle::WarpTeam<32, 4>{}, "softmax__f16_warp", whole ? softmax_kept<heddle::WarpTeam<32, 4>, 1, true> : softmax_kept<heddle::WarpTeam<32, 4>, 1, false>);
   // Too few rows to fill the device with warps: one chunk a lane keeps the row short in time.
-  if (length <= 1024 && rows <= 528) return run(heddle::BlockTeam<128>{}, "softmax__f16_block", whole ? softmax_kept<heddle::BlockTeam<128>, 1, true> : softmax_kept<heddle::BlockTeam<128>, 1, false>);
+  if (length <= 1024 && rows <= 528) return run(heddle::RowBlock<128>{}, "softmax__f16_block", whole ? softmax_kept<heddle::RowBlock<128>, 1, true> : softmax_kept<heddle::RowBlock<128>, 1, false>);
   // The row fits the registers of one warp, and no barrier.
   if (length <= 1024) return run(heddle::WarpTeam<32, 4>{}, "softmax__f16_warp_wide", whole ? softmax_kept<heddle::WarpTeam<32, 4>, 4, true> : softmax_kept<heddle::WarpTeam<32, 4>, 4, false>);
   // One chunk a lane: its loads are in flight together, and vectors such as gamma are prefetched.
-  if (length <= 4096) return run(heddle::BlockTeam<512>{}, "softmax__f16_block_tall", whole ? softmax_kept<heddle::BlockTeam<512>, 1, true> : softmax_kept<heddle::BlockTeam<512>, 1, false>);
+  if (length <= 2048 && rows <= 528) return run(heddle::RowBlock<256>{}, "softmax__f16_block_mid", whole ? softmax_kept<heddle::RowBlock<256>, 1, true> : softmax_kept<heddle::RowBlock<256>, 1, false>);
+  // Two chunks a lane: a multiprocessor has more loads of many rows in flight.
+  if (length <= 2048) return run(heddle::RowBlock<128, 2>{}, "softmax__f16_block_mid_wide", whole ? softmax_kept<heddle::RowBlock<128, 2>, 2, true> : softmax_kept<heddle::RowBlock<128, 2>, 2, false>);
+  // One chunk a lane: its loads are in flight together, and vectors such as gamma are prefetched.
+  if (length <= 4096 && rows <= 528) return run(heddle::RowBlock<512>{}, "softmax__f16_block_tall", whole ? softmax_kept<heddle::RowBlock<512>, 1, true> : softmax_kept<heddle::RowBlock<512>, 1, false>);
+  // Two chunks a lane: a multiprocessor has more loads of many rows in flight.
+  if (length <= 4096) return run(heddle::RowBlock<256, 2>{}, "softmax__f16_block_tall_wide", whole ? softmax_kept<heddle::RowBlock<256, 2>, 2, true> : softmax_kept<heddle::RowBlock<256, 2>, 2, false>);
   // The row fits the registers of one block.
-  if (length <= 8192) return run(heddle::BlockTeam<512>{}, "softmax__f16_block_wide", whole ? softmax_kept<heddle::BlockTeam<512>, 2, true> : softmax_kept<heddle::BlockTeam<512>, 2, false>);
+  if (length <= 8192) return run(heddle::RowBlock<512, 2>{}, "softmax__f16_block_wide", whole ? softmax_kept<heddle::RowBlock<512, 2>, 2, true> : softmax_kept<heddle::RowBlock<512, 2>, 2, false>);
   // Longer than registers hold: every pass reads the row again.
-  return run(heddle::BlockTeam<512>{}, "softmax__f16_block_reread", whole ? softmax_reread<heddle::BlockTeam<512>, true> : softmax_reread<heddle::BlockTeam<512>, false>);
+  return run(heddle::RowBlock<512>{}, "softmax__f16_block_reread", whole ? softmax_reread<heddle::RowBlock<512>, true> : softmax_reread<heddle::RowBlock<512>, false>);
 }
 
 }  // namespace in_rows

@@ -5,11 +5,15 @@
 // take_append_places_int8__bf16_warp: a warp a row, 4 rows a block; 1 x 8 values a lane in registers
 // take_append_places_int8__bf16_block: a block of 128 threads a row; 1 x 8 values a lane in registers
 // take_append_places_int8__bf16_warp_wide: a warp a row, 4 rows a block; 4 x 8 values a lane in registers
+// take_append_places_int8__bf16_block_mid: a block of 256 threads a row; 1 x 8 values a lane in registers
+// take_append_places_int8__bf16_block_mid_wide: a block of 128 threads a row; 2 x 8 values a lane in registers
 // take_append_places_int8__bf16_block_tall: a block of 512 threads a row; 1 x 8 values a lane in registers
+// take_append_places_int8__bf16_block_tall_wide: a block of 256 threads a row; 2 x 8 values a lane in registers
 // take_append_places_int8__bf16_block_wide: a block of 512 threads a row; 2 x 8 values a lane in registers
 // take_append_places_int8__bf16_block_reread: a block of 512 threads a row; values computed again in every pass
 #include "kernel.cuh"
 #include "apart.cuh"
+#include "row_block.cuh"
 #include "update.cuh"
 
 namespace {
@@ -49,8 +53,8 @@ __global__ void __launch_bounds__(Team::threads, 1) take_append_places_int8_kept
   heddle::load_row_apart<VEC, STEP, WHOLE>(team, x2, d, v, [&](int c2) -> int64_t { return start + c2; });
   heddle::Chunk<T, VEC> v2[CHUNKS];
   heddle::load_row_apart<VEC, STEP, WHOLE>(team, x, d, v2, [&](int c2) -> int64_t { return start_2 + c2; });
-  heddle::Accumulator<heddle::Max<float>> amax_lanes;
-  heddle::Accumulator<heddle::Max<float>> amax2_lanes;
+  heddle::RowShare<Team, heddle::Max<float>> amax_lanes;
+  heddle::RowShare<Team, heddle::Max<float>> amax2_lanes;
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
     const int c2_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
@@ -192,13 +196,19 @@ extern "C" int32_t heddle_launch_take_append_places_int8__bf16(const heddle_laun
   // Few registers a lane, so many rows run at once, and no barrier.
   if (length <= 256) return run(heddle::WarpTeam<32, 4>{}, "take_append_places_int8__bf16_warp", whole ? take_append_places_int8_kept<heddle::WarpTeam<32, 4>, 1, true> : take_append_places_int8_kept<heddle::WarpTeam<32, 4>, 1, false>);
   // Too few rows to fill the device with warps: one chunk a lane keeps the row short in time.
-  if (length <= 1024 && rows <= 528) return run(heddle::BlockTeam<128>{}, "take_append_places_int8__bf16_block", whole ? take_append_places_int8_kept<heddle::BlockTeam<128>, 1, true> : take_append_places_int8_kept<heddle::BlockTeam<128>, 1, false>);
+  if (length <= 1024 && rows <= 528) return run(heddle::RowBlock<128>{}, "take_append_places_int8__bf16_block", whole ? take_append_places_int8_kept<heddle::RowBlock<128>, 1, true> : take_append_places_int8_kept<heddle::RowBlock<128>, 1, false>);
   // The row fits the registers of one warp, and no barrier.
   if (length <= 1024) return run(heddle::WarpTeam<32, 4>{}, "take_append_places_int8__bf16_warp_wide", whole ? take_append_places_int8_kept<heddle::WarpTeam<32, 4>, 4, true> : take_append_places_int8_kept<heddle::WarpTeam<32, 4>, 4, false>);
   // One chunk a lane: its loads are in flight together, and vectors such as gamma are prefetched.
-  if (length <= 4096) return run(heddle::BlockTeam<512>{}, "take_append_places_int8__bf16_block_tall", whole ? take_append_places_int8_kept<heddle::BlockTeam<512>, 1, true> : take_append_places_int8_kept<heddle::BlockTeam<512>, 1, false>);
+  if (length <= 2048 && rows <= 528) return run(heddle::RowBlock<256>{}, "take_append_places_int8__bf16_block_mid", whole ? take_append_places_int8_kept<heddle::RowBlock<256>, 1, true> : take_append_places_int8_kept<heddle::RowBlock<256>, 1, false>);
+  // Two chunks a lane: a multiprocessor has more loads of many rows in flight.
+  if (length <= 2048) return run(heddle::RowBlock<128, 2>{}, "take_append_places_int8__bf16_block_mid_wide", whole ? take_append_places_int8_kept<heddle::RowBlock<128, 2>, 2, true> : take_append_places_int8_kept<heddle::RowBlock<128, 2>, 2, false>);
+  // One chunk a lane: its loads are in flight together, and vectors such as gamma are prefetched.
+  if (length <= 4096 && rows <= 528) return run(heddle::RowBlock<512>{}, "take_append_places_int8__bf16_block_tall", whole ? take_append_places_int8_kept<heddle::RowBlock<512>, 1, true> : take_append_places_int8_kept<heddle::RowBlock<512>, 1, false>);
+  // Two chunks a lane: a multiprocessor has more loads of many rows in flight.
+  if (length <= 4096) return run(heddle::RowBlock<256, 2>{}, "take_append_places_int8__bf16_block_tall_wide", whole ? take_append_places_int8_kept<heddle::RowBlock<256, 2>, 2, true> : take_append_places_int8_kept<heddle::RowBlock<256, 2>, 2, false>);
   // The row fits the registers of one block.
-  if (length <= 8192) return run(heddle::BlockTeam<512>{}, "take_append_places_int8__bf16_block_wide", whole ? take_append_places_int8_kept<heddle::BlockTeam<512>, 2, true> : take_append_places_int8_kept<heddle::BlockTeam<512>, 2, false>);
+  if (length <= 8192) return run(heddle::RowBlock<512, 2>{}, "take_append_places_int8__bf16_block_wide", whole ? take_append_places_int8_kept<heddle::RowBlock<512, 2>, 2, true> : take_append_places_int8_kept<heddle::RowBlock<512, 2>, 2, false>);
   // Longer than registers hold: every pass reads the row again.
-  return run(heddle::BlockTeam<512>{}, "take_append_places_int8__bf16_block_reread", whole ? take_append_places_int8_reread<heddle::BlockTeam<512>, true> : take_append_places_int8_reread<heddle::BlockTeam<512>, false>);
+  return run(heddle::RowBlock<512>{}, "take_append_places_int8__bf16_block_reread", whole ? take_append_places_int8_reread<heddle::RowBlock<512>, true> : take_append_places_int8_reread<heddle::RowBlock<512>, false>);
 }

@@ -44,14 +44,17 @@ __device__ __forceinline__ float exp_flushed(float x) { return exp2_flushed(x * 
 __device__ __forceinline__ float log(float x) { return log2(x) * 0.693147181f; }
 __device__ __forceinline__ float log10(float x) { return log2(x) * 0.301029996f; }
 
-/// a / b within 2 ulp, for all numbers: the instruction scales operands that a reciprocal could not represent.
+/// a / b within 2 ulp, for all numbers: both are scaled where the reciprocal of b is beyond the normal range. `div.full` has the same error, but
+/// the assembler may fuse its product with a sum that follows, and does so in some kernels of a source: rows would depend on their number.
 __device__ __forceinline__ float quotient(float a, float b) {
 #if defined(HEDDLE_SIMT)
   return a / b;
 #else
-  float result;
-  asm("div.full.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
-  return result;
+  constexpr float largest = 8.5070592e37f, smallest = 1.1754944e-38f;  // 2^126, 2^-126
+  const float scale = fabsf(b) > largest ? 0.25f : fabsf(b) < smallest ? 16777216.0f : 1.0f;
+  float inverse;
+  asm("rcp.approx.f32 %0, %1;" : "=f"(inverse) : "f"(b * scale));
+  return __fmul_rn(a * scale, inverse);
 #endif
 }
 

@@ -2,7 +2,7 @@
  * Fast forms of float operations: approximate instructions of a GPU that take a fraction of the exact form's time. The documented error
  * of each decides where a schedule may choose it (src/schedule/normalise/forms.ts), and widens the tolerance of a check (src/ir/facts/error.ts).
  *
- * Errors are those of NVIDIA's PTX ISA (instructions `.approx` and `div.full`) and of `__expf` in the CUDA C++ Programming Guide. A rounding is
+ * Errors are those of NVIDIA's PTX ISA (instructions `.approx`) and of `__expf` in the CUDA C++ Programming Guide. A rounding is
  * 2^-24 of the result, and two of them are an ulp.
  */
 import type { Expr, ExprOf, Form } from './expr.js'
@@ -35,7 +35,7 @@ const named = (name: string, instruction: string, most: number | undefined, typi
 
 /** Forms by function. Those of which `most` is undefined are only taken where an op asks for them. */
 const fastForms: Partial<Record<IntrinsicName, FastForm>> = {
-  div: named('quotient', 'div.full', 4, () => 4),
+  div: named('quotient', 'rcp.approx', 4, () => 4),
   sqrt: named('sqrt', 'sqrt.approx', 2, () => 2),
   exp: {
     cuda: { fast: 'heddle::fast::exp', flushed: 'heddle::fast::exp_flushed' },

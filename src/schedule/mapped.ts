@@ -46,6 +46,13 @@ export interface TunedFor {
   readonly fromRows: number
 }
 
+/** Most chunks whose totals a lane of a block keeps apart: they are combined as those of as many lanes, so that the number of rows may choose. */
+export const totalsApart = 2
+
+/** Chunks of a lane whose totals a variant keeps apart. */
+export const chunksApart = ({ kind }: Team, chunks: number | undefined): number =>
+  kind === 'block' && chunks !== undefined && chunks <= totalsApart ? chunks : 1
+
 /** One compiled kernel of a row program. The launcher takes the first whose limit holds. */
 export interface Variant {
   readonly name: string

@@ -98,14 +98,19 @@ it.each([...names.flatMap((name) => ['f16', 'f32'].map((type) => `${name}__${typ
   expect(complaints.filter((complaint) => complaint !== '')).toEqual([])
 })
 
-it.each(['norm', 'joined'])('a row of %s has the same bits alone and in a batch that other teams compute', async (name) => {
-  const bitsOf = async (m: number): Promise<readonly number[]> => {
-    const draw = () => (i: number, dims: Readonly<Record<string, number>>) => (((i % (dims.n ?? 1)) * 37 + 11) % 101) * 0.173
-    const { outputs } = await launch(host, named(name), host.entry(`${name}__f32`), { m, n: 1001 }, draw)
-    return Array.from(outputs[0]?.stored ?? []).slice(-1001)
-  }
-  expect(await bitsOf(530)).toEqual(await bitsOf(1))
-})
+const lengths = [1001, 1025, 1502, 2048, 3001, 4096] as const
+const teams = ['norm', 'joined'].flatMap((name) => ['f16', 'f32'].flatMap((type) => lengths.map((n) => [name, type, n] as const)))
+it.each(teams)(
+  'a row of %s in %s of %i elements has the same bits alone and in a batch that other teams compute',
+  async (name, type, n) => {
+    const bitsOf = async (m: number): Promise<readonly number[]> => {
+      const draw = () => (i: number, dims: Readonly<Record<string, number>>) => (((i % (dims.n ?? 1)) * 37 + 11) % 101) * 0.173
+      const { outputs } = await launch(host, named(name), host.entry(`${name}__${type}`), { m, n }, draw)
+      return Array.from(outputs[0]?.stored ?? []).slice(-n)
+    }
+    expect(await bitsOf(530)).toEqual(await bitsOf(1))
+  },
+)
 
 describe('the launcher', () => {
   it('chooses the version of rows', () => {
@@ -115,7 +120,7 @@ describe('the launcher', () => {
     )
   })
   it('takes a block for long rows of kernels that read many tensors', () => {
-    const many = '(rows <= 528 || (length > 768 && length % 8 != 0))) return run(heddle::BlockTeam<128>{}'
+    const many = '(rows <= 528 || (length > 768 && length % 8 != 0))) return run(heddle::RowBlock<128>{}'
     expect(source('joined')).toContain(many)
     expect(source('norm')).not.toContain('length > 768')
   })

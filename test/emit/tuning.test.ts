@@ -40,7 +40,7 @@ describe('row kernels', () => {
     expect(found).toContain('template <class Team, int CHUNKS, int VEC>')
     expect(found).toContain('softmax_kept<heddle::WarpTeam<32, 2>, 6, 4>')
     expect(found).toContain('softmax_kept<heddle::ThreadTeam<128>, 2, 8>')
-    expect(found).toContain('softmax_reread<heddle::BlockTeam<512>, 8>')
+    expect(found).toContain('softmax_reread<heddle::RowBlock<512>, 8>')
     const rows = found.slice(found.indexOf('namespace in_rows'), found.indexOf('namespace part1'))
     expect(rows).not.toContain('constexpr int VEC')
   })

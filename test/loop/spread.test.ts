@@ -9,6 +9,7 @@ import { eachPass } from '../../src/loop/kernel_loops.js'
 import { loopPasses } from '../../src/loop/pipeline.js'
 import { printLoops } from '../../src/loop/print.js'
 import { mapKernel } from '../../src/schedule/map.js'
+import { read } from '../frontend/refuse.js'
 import * as fixtures from '../schedule/fixtures.js'
 import { ranked } from '../schedule/ranked.js'
 import { differences, oneLaunch } from './run_loops.js'
@@ -34,6 +35,19 @@ const eights = fixtures.kernel(
   sumOf(call('mul', fixtures.load('x', m, c), fixtures.load('s', call('idiv', c, i32(8))))),
 )
 
+/** Rows along which a value is carried from element to element. */
+const [carried = parts] = read(`import { foldRow, op, row, tensor } from 'heddle'
+export const carried = op('carried', {
+  dims: ['m', 'n'],
+  inputs: { x: tensor('f32', 'm n') },
+  outputs: { y: tensor('f32', 'm n') },
+  body: ({ x }, { n }) => (m) => {
+    const h = foldRow(n, { h: 0 }, ({ h }, t) => ({ h: x(m, t) * h + 1 }))
+    return { y: row(n, (c) => h.h(c)) }
+  },
+})
+`).kernels
+
 /** Versions of a kernel after the pass, and the loops as text. */
 function spread(kernel: Kernel): { readonly apart: readonly boolean[]; readonly text: string } {
   const apart: boolean[] = []
@@ -49,15 +63,18 @@ function spread(kernel: Kernel): { readonly apart: readonly boolean[]; readonly 
 }
 
 describe('elements of a chunk', () => {
-  it.each([fixtures.softmax, fixtures.layerNorm, fixtures.rowSum, fixtures.argmaxRow])('of $name lie apart', (kernel) => {
-    const { apart, text } = spread(kernel)
-    expect(apart.length).toBeGreaterThan(0)
-    expect(apart).not.toContain(false)
-    expect(text).toContain('elements of a chunk apart in others')
-  })
+  it.each([fixtures.softmax, fixtures.layerNorm, fixtures.rowSum, fixtures.argmaxRow, fixtures.prefixSum, fixtures.scanOfScan])(
+    'of $name lie apart',
+    (kernel) => {
+      const { apart, text } = spread(kernel)
+      expect(apart.length).toBeGreaterThan(0)
+      expect(apart).not.toContain(false)
+      expect(text).toContain('elements of a chunk apart in others')
+    },
+  )
 
   it.each([
-    ['a scan', fixtures.prefixSum],
+    ['a recurrence', carried],
     ['a ranking', ranked],
     ['rows of two lengths', fixtures.twoLengths],
     ['rows whose length is a multiple by facts', stated],
@@ -67,7 +84,7 @@ describe('elements of a chunk', () => {
 })
 
 describe('lanes compute what the body does', () => {
-  for (const kernel of [fixtures.softmax, fixtures.layerNorm, fixtures.argmaxRow])
+  for (const kernel of [fixtures.softmax, fixtures.layerNorm, fixtures.argmaxRow, fixtures.prefixSum, fixtures.scanOfScan])
     it.each([1, 3, 5, 31, 33, 63, 64, 65, 127])(`${kernel.name} of %i elements`, (n) => {
       for (const [lanes, vec] of [
         [4, 2],

@@ -89,7 +89,10 @@ it('a schedule prints its passes and their teams', () => {
       softmax__f16_warp: a warp a row, 4 rows a block; 1 x 8 values a lane in registers; rows of at most 256 elements: few registers a lane, so many rows run at once, and no barrier
       softmax__f16_block: a block of 128 threads a row; 1 x 8 values a lane in registers; rows of at most 1024 elements and at most 528 rows: too few rows to fill the device with warps: one chunk a lane keeps the row short in time
       softmax__f16_warp_wide: a warp a row, 4 rows a block; 4 x 8 values a lane in registers; rows of at most 1024 elements: the row fits the registers of one warp, and no barrier
-      softmax__f16_block_tall: a block of 512 threads a row; 1 x 8 values a lane in registers; rows of at most 4096 elements: one chunk a lane: its loads are in flight together, and vectors such as gamma are prefetched
+      softmax__f16_block_mid: a block of 256 threads a row; 1 x 8 values a lane in registers; rows of at most 2048 elements and at most 528 rows: one chunk a lane: its loads are in flight together, and vectors such as gamma are prefetched
+      softmax__f16_block_mid_wide: a block of 128 threads a row; 2 x 8 values a lane in registers; rows of at most 2048 elements: two chunks a lane: a multiprocessor has more loads of many rows in flight
+      softmax__f16_block_tall: a block of 512 threads a row; 1 x 8 values a lane in registers; rows of at most 4096 elements and at most 528 rows: one chunk a lane: its loads are in flight together, and vectors such as gamma are prefetched
+      softmax__f16_block_tall_wide: a block of 256 threads a row; 2 x 8 values a lane in registers; rows of at most 4096 elements: two chunks a lane: a multiprocessor has more loads of many rows in flight
       softmax__f16_block_wide: a block of 512 threads a row; 2 x 8 values a lane in registers; rows of at most 8192 elements: the row fits the registers of one block
       softmax__f16_block_reread: a block of 512 threads a row; values computed again in every pass, sums in that of the maximum that shifts them; otherwise: longer than registers hold: every pass reads the row again"
   `)
@@ -107,7 +110,8 @@ it('a schedule prints its passes and their teams', () => {
       tally_warp: a warp a row, 4 rows a block; 2 x 4 values a lane in registers; rows of at most 256 elements: few registers a lane, so many rows run at once, and no barrier
       tally_block: a block of 256 threads a row; 1 x 4 values a lane in registers; rows of at most 1024 elements and at most 528 rows: too few rows to fill the device with warps: one chunk a lane keeps the row short in time
       tally_warp_wide: a warp a row, 4 rows a block; 8 x 4 values a lane in registers; rows of at most 1024 elements: the row fits the registers of one warp, and no barrier
-      tally_block_tall: a block of 512 threads a row; 1 x 4 values a lane in registers; rows of at most 2048 elements: one chunk a lane: its loads are in flight together, and vectors such as gamma are prefetched
+      tally_block_tall: a block of 512 threads a row; 1 x 4 values a lane in registers; rows of at most 2048 elements and at most 528 rows: one chunk a lane: its loads are in flight together, and vectors such as gamma are prefetched
+      tally_block_tall_wide: a block of 256 threads a row; 2 x 4 values a lane in registers; rows of at most 2048 elements: two chunks a lane: a multiprocessor has more loads of many rows in flight
       tally_block_wide: a block of 512 threads a row; 4 x 4 values a lane in registers; rows of at most 8192 elements: the row fits the registers of one block
       tally_block_reread: a block of 512 threads a row; values computed again in every pass; otherwise: longer than registers hold: every pass reads the row again"
   `)

@@ -85,7 +85,8 @@ describe('candidates', () => {
     expect(keepsOrder({ kind: 'rows', team: { kind: 'warp', lanes: 16, rowsPerBlock: 8 }, chunks: 4, vec: 8 }, mapped, 512)).toBe(
       false,
     )
-    expect(keepsOrder({ kind: 'rows', team: { kind: 'block', lanes: 64 }, chunks: 2, vec: 8 }, mapped, 768)).toBe(false)
+    expect(keepsOrder({ kind: 'rows', team: { kind: 'block', lanes: 64 }, chunks: 2, vec: 8 }, mapped, 768)).toBe(true)
+    expect(keepsOrder({ kind: 'rows', team: { kind: 'block', lanes: 32 }, chunks: 3, vec: 8 }, mapped, 768)).toBe(false)
   })
 })
 

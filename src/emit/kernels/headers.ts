@@ -33,6 +33,7 @@ export function headersOfMapped(mapped: MappedKernel): string[] {
       ...(program.kind === 'elementwise' && program.staging !== undefined ? ['stage.cuh'] : []),
       ...(sharesGroups(mapped) ? ['group_values.cuh'] : []),
       ...(liesApart(mapped) ? [apartHeader] : []),
+      ...(mapped.program.kind === 'rows' ? ['row_block.cuh'] : []),
       ...(hasCounts(mapped) ? ['count.cuh'] : []),
       ...(isInSpans(mapped) ? ['span.cuh'] : []),
       ...(requestsVectors(mapped) ? ['request.cuh'] : []),

@@ -9,7 +9,16 @@ import { launchedVersion, walksOf } from '../../loop/kernel_loops.js'
 import { sizeOf } from '../../schedule/access/access.js'
 import { multiplesOf } from '../../schedule/access/multiples.js'
 import { oneRun } from '../../schedule/access/one_run.js'
-import { extentIn, isProduct, type MappedKernel, onlyPass, type RowProgram, type Team } from '../../schedule/mapped.js'
+import {
+  chunksApart,
+  extentIn,
+  isProduct,
+  type MappedKernel,
+  onlyPass,
+  type RowProgram,
+  stepsOf,
+  type Variant,
+} from '../../schedule/mapped.js'
 import { statementsOf } from '../../schedule/normalise/passes.js'
 import { keptRows } from '../../schedule/rows/resident_rows.js'
 import { bodyWriter, functionName, lines } from '../kernels/frame.js'
@@ -22,15 +31,21 @@ import { writeColumnLaunch, writeTotalsLaunch } from './divided.js'
 import { writeElements, writeGenericElements, writeRun, writeTiles } from './elements.js'
 import { workArguments, writeSlots } from './slots.js'
 
-/** C++ type of a team (native/device/team.cuh). */
-export function teamText(team: Team): string {
+/**
+ * C++ type of a variant's team (native/device/team.cuh, row_block.cuh). Rows whose scalars a team searches for have the block of these searches, whose shared
+ * memory their reductions use, too.
+ */
+function teamText({ team, chunks }: Variant, mapped: MappedKernel): string {
+  const apart = chunksApart(team, chunks)
+  const searches = stepsOf(mapped).some(({ kind }) => kind === 'team')
   switch (team.kind) {
     case 'thread':
       return `heddle::ThreadTeam<${team.rowsPerBlock}>`
     case 'warp':
       return `heddle::WarpTeam<${team.lanes}, ${team.rowsPerBlock}>`
     case 'block':
-      return `heddle::BlockTeam<${team.lanes}>`
+      if (searches) return `heddle::BlockTeam<${team.lanes}>`
+      return `heddle::RowBlock<${[team.lanes, ...(apart === 1 ? [] : [apart])].join(', ')}>`
   }
 }
 
@@ -205,7 +220,7 @@ function writeChoice(mapped: MappedKernel, program: RowProgram, scope: Scope, wr
   for (const variant of program.variants) {
     writer.writeLine(`// ${capitalise(variant.reason)}.`)
     const given = [
-      teamText(variant.team),
+      teamText(variant, mapped),
       ...(variant.chunks === undefined ? [] : [variant.chunks]),
       ...(mapped.generic === true ? [variant.vec ?? mapped.vec] : []),
     ]
@@ -214,7 +229,7 @@ function writeChoice(mapped: MappedKernel, program: RowProgram, scope: Scope, wr
     const whole = versions.get(walk)
     const kernel = whole === undefined ? of() : `${whole} ? ${of('true')} : ${of('false')}`
     writer.writeLine(
-      `${conditionText(variant.limit)}return run(${teamText(variant.team)}{}, "${mapped.key}_${variant.name}", ${kernel});`,
+      `${conditionText(variant.limit)}return run(${teamText(variant, mapped)}{}, "${mapped.key}_${variant.name}", ${kernel});`,
     )
   }
 }

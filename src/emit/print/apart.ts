@@ -1,5 +1,5 @@
 /** Loops over chunks whose elements lie apart in the version for rows that are not whole (src/loop/passes/spread.ts), as CUDA source. */
-import type { LaneLoop, Version } from '../../loop/ir.js'
+import type { Access, LaneLoop, Version } from '../../loop/ir.js'
 import type { PassContext } from './context.js'
 import { operandText, type Scope } from './expression.js'
 
@@ -8,6 +8,10 @@ export const apartHeader = 'apart.cuh'
 
 /** Template arguments of accesses. */
 export const apartArguments = 'VEC, STEP, WHOLE'
+
+/** Those of one access: loops in which all lanes meet have chunks without elements in whole rows, too. */
+export const apartText = ({ whole }: Access, given: string): string =>
+  given === apartArguments && !whole ? 'VEC, STEP, false' : given
 
 /** Declares the distance between the elements of a chunk. */
 export const apartLine = 'constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;'
@@ -24,15 +28,18 @@ export function printApart(loop: LaneLoop, first: string, context: PassContext, 
   const { writer } = context
   const length = operandText(loop.length, context)
   const isKept = loop.walk === 'kept'
+  const chunks = `heddle::chunks_apart<VEC, STEP>(${length})`
   if (isKept) writer.writeLine('HEDDLE_UNROLL')
   else if (loop.unrolled) writer.writeLine('HEDDLE_UNROLL_FEW')
-  const header = isKept
-    ? 'int chunk = 0; chunk < CHUNKS; ++chunk'
-    : `int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(${length}); chunk += Team::lanes`
-  writer.write(`for (${header})`).block(() => {
+  const start = loop.together ? `int round = 0; round < ${chunks}; round` : `int chunk = team.lane(); chunk < ${chunks}; chunk`
+  writer.write(`for (${isKept ? 'int chunk = 0; chunk < CHUNKS; ++chunk' : `${start} += Team::lanes`})`).block(() => {
+    if (isKept && loop.together) writer.writeLine(`if (chunk * Team::lanes * VEC >= ${length}) break;`)
+    if (!isKept && loop.together) writer.writeLine('const int chunk = round + team.lane();')
     writer.writeLine(`const int ${first} = heddle::first_apart<VEC, STEP>(chunk${isKept ? ' * Team::lanes + team.lane()' : ''});`)
-    writer.writeLine(`const int valid = heddle::left_apart<STEP>(${length} - ${first});`)
-    if (isKept) writer.writeLine('if (valid <= 0) break;')
+    const left = `heddle::left_apart<STEP>(${length} - ${first})`
+    // Beyond the last chunk of a very long row, the place itself may not fit 32 bits.
+    writer.writeLine(`const int valid = ${loop.together && !isKept ? `chunk < ${chunks} ? ${left} : 0` : left};`)
+    if (isKept && !loop.together) writer.writeLine('if (valid <= 0) break;')
     body()
   })
 }

@@ -18,6 +18,7 @@ import type {
   StoreChunk,
 } from '../../loop/ir.js'
 import { putLine, sharedLines } from '../constructs/shared_row.js'
+import { apartText } from './apart.js'
 import type { PassContext } from './context.js'
 import { announceLine, exchangeLines } from './exchange.js'
 import { expressionText, offsetText, operandText, type Scope, tensorOf, wideText } from './expression.js'
@@ -125,7 +126,7 @@ function rowLines({ load, access, guard, length, row }: Copy, name: string, chun
   const element = names.value(access.index)
   const place = `[&](int ${element}) -> int64_t { return ${chunkOffset(access, element, printing)}; }`
   const extent = operandText(length, context)
-  const call = apart === undefined ? `load_row<${widthText(access, context)}` : `load_row_apart<${apart}`
+  const call = apart === undefined ? `load_row<${widthText(access, context)}` : `load_row_apart<${apartText(access, apart)}`
   const text = `heddle::${call}>(team, ${names.tensor(load.tensor)}, ${extent}, ${name}, ${place});${mark(load)}`
   const chunk = `heddle::Chunk<${storageText(tensorOf(load.tensor, context), names)}, VEC> ${name}[${chunks}]${mark(load)}`
   return guard === undefined ? [`${chunk};`, text] : [`${chunk} = {};`, `if (${operandText(guard, context)}) ${text}`]
@@ -151,7 +152,7 @@ export function guardedText(
 
 /** Source of one chunk. */
 export const chunkText = ({ load, access }: Copy, printing: Printing): string =>
-  `heddle::${printing.apart === undefined ? `load_chunk<${widthText(access, printing.context)}` : `load_apart<${printing.apart}`}>(${printing.context.names.tensor(load.tensor)}, ${chunkOffset(access, printing.first, printing)}, valid)`
+  `heddle::${printing.apart === undefined ? `load_chunk<${widthText(access, printing.context)}` : `load_apart<${apartText(access, printing.apart)}`}>(${printing.context.names.tensor(load.tensor)}, ${chunkOffset(access, printing.first, printing)}, valid)`
 
 /** True for a span with elements beside its chunk. */
 const isWider = (span: Span | undefined): span is Span => span !== undefined && span.before + span.after > 0
@@ -194,8 +195,10 @@ function accumulatorLine(accumulator: Accumulator, printing: Printing): string {
   const functor = functorText(accumulator, context)
   if (columns === true) return `heddle::ColumnSums<${functor}, Team, VEC> ${given};${mark(...from)}`
   if (accumulator.shift !== undefined) return `heddle::Shifted<${functor}> ${given};${mark(...from)}`
-  if (!scan) return `heddle::Accumulator<${functor}> ${given};${mark(...from)}`
-  if (typeof monoid === 'string' || !isFold(monoid)) return `heddle::Prefix<${functor}, VEC> ${given};${mark(...from)}`
+  if (!scan)
+    return `heddle::${context.walk === 'kept' ? `RowShare<Team, ${functor}>` : `Accumulator<${functor}>`} ${given};${mark(...from)}`
+  if (typeof monoid === 'string' || !isFold(monoid))
+    return `heddle::${printing.apart === undefined ? `Prefix<${functor}, VEC>` : `RowPrefix<${functor}, VEC, STEP>`} ${given};${mark(...from)}`
   return `heddle::Carry<${functor}, VEC> ${given}(${fieldsText(starts.map((start) => expressionText(start, context)))});`
 }
 
@@ -219,13 +222,15 @@ function accumulateLine({ into, values, part }: Accumulate, { context, given, fi
   return `${given.get(into.name)}.add(${into.scan ? 'i, ' : ''}${element}, ${placeText(first, apart)});${mark(...values)}`
 }
 
-function combineLines({ accumulator, across, into }: Combine, { context, given }: Printing): string[] {
+function combineLines({ accumulator, across, into }: Combine, { context, given, apart }: Printing): string[] {
   const { name, monoid, scan, from } = accumulator
   const [lanes, places] = [given.get(name), mark(...from)]
   if (across === 'vector') return [`${lanes}.end_chunk();${places}`]
   if (scan) {
     const isCarried = typeof monoid !== 'string' && isFold(monoid)
-    return [`${isCarried ? `heddle::take_turns(team, ${lanes});` : `team.scan(${lanes});`}${places}`]
+    return [
+      `${isCarried ? `heddle::take_turns(team, ${lanes});` : apart === undefined ? `team.scan(${lanes});` : `heddle::scan_row(team, ${lanes});`}${places}`,
+    ]
   }
   const { names } = context
   const [total] = into
@@ -246,7 +251,7 @@ function storeChunkLine(store: StoreChunk, printing: Printing): string {
   const { context, given, apart, first } = printing
   const { access, buffer, from } = store
   const chunk = `heddle::${context.chunkStore ?? 'store_chunk'}<${widthText(access, context)}>`
-  const call = apart === undefined ? chunk : `heddle::store_apart<${apart}>`
+  const call = apart === undefined ? chunk : `heddle::store_apart<${apartText(access, apart)}>`
   const place = `${context.names.tensor(access.tensor)}, ${chunkOffset(access, first, printing)}`
   return `${whenText(store, context)}${call}(${place}, valid, ${given.get(buffer)});${mark(...from)}`
 }

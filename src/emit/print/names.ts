@@ -49,7 +49,7 @@ const frame =
 const columnFrame = 'STEP arrived j left round sections shared tile tiles'
 
 /** Further names in the source around a program of rows. */
-const rowFrame = 'STEP'
+const rowFrame = 'STEP round'
 
 /** Names in the source around an interval of an axis. */
 const intervalFrame = 'interval slot slots'

@@ -2,29 +2,30 @@
  * Rows that are not whole. Where their length is no multiple of the width, neither loads nor stores can move packs, and a chunk of consecutive elements
  * would be moved one by one, 16 bytes from those of the next lane: eight partial writes of each sector. There, the elements of a chunk lie as far apart as
  * a warp has lanes, so that neighbouring lanes move neighbouring elements. It applies to loops in which the place of an element in its chunk has no
- * meaning: elementwise values and reductions, which combine in any order. The choice depends on the launch alone, never on the row.
+ * meaning: elementwise values, reductions, which combine in any order, and scans, whose lanes combine the elements between theirs. The choice depends on the
+ * launch alone, never on the row.
  *
  *     c = (chunk * 32 + lane) * VEC + i         becomes, in the version for other rows, c = chunk * 32 * VEC + i * 32 + lane
  */
-import type { Expr } from '../../ir/expr.js'
 import { numberOf } from '../../schedule/access/access.js'
 import { isHostExpr } from '../../schedule/normalise/host_expr.js'
 import { contains, sameExpr } from '../../schedule/normalise/rewrite.js'
 import { firstOf, placeOf } from '../chunk_values.js'
-import { eachLoop, type LaneLoop, type Loop, type Version } from '../ir.js'
+import { type Access, eachLoop, type LaneLoop, type Loop, type Version } from '../ir.js'
 import type { Frame } from '../state.js'
 import { placesOf, valuesOf } from '../walk.js'
 
 /** @param frame widths of chunks */
 export function spread(loops: readonly Loop[], { widths }: Pick<Frame, 'widths'>): readonly Loop[] {
-  const isKnown = (length: Expr | undefined): boolean => {
-    const known = length === undefined ? undefined : numberOf(length)
-    return known !== undefined && widths.every((width) => known % width === 0)
-  }
-  if (widths.every((width) => width === 1)) return loops
-  return loops.map((loop) =>
-    loop.kind === 'version' && !isKnown(loop.lengths[0]) && mayLieApart(loop) ? { ...loop, apart: true } : loop,
-  )
+  return loops.map((loop) => (loop.kind === 'version' && isSpread(loop, widths) ? { ...loop, apart: true } : loop))
+}
+
+/** True if elements of chunks are to lie apart in the version for rows that are not whole. @param widths of chunks */
+export function isSpread(version: Version, widths: Frame['widths']): boolean {
+  const [length] = version.lengths
+  const known = length === undefined ? undefined : numberOf(length)
+  const isKnown = known !== undefined && widths.every((width) => known % width === 0)
+  return !isKnown && widths.some((width) => width !== 1) && mayLieApart(version)
 }
 
 /** True if elements of a chunk may lie apart in the version for rows that are not whole. */
@@ -44,22 +45,23 @@ export function mayLieApart(version: Version): boolean {
   const all: Loop[] = []
   eachLoop(body, (loop) => all.push(loop))
   const lanes = all.filter(isLanes)
-  const inLoops = lanes.every((loop) => loop.step === 'chunk' && !loop.together && sameExpr(loop.length, length))
-  return isUniform && isMoved && inLoops && all.every((loop) => isOrderless(loop) && !readsPlaces(loop, lanes))
+  const inLoops = lanes.every((loop) => loop.step === 'chunk' && sameExpr(loop.length, length))
+  return isUniform && isMoved && inLoops && all.every((loop) => isOrderless(loop, aligned) && !readsPlaces(loop, lanes))
 }
 
 const isLanes = (loop: Loop): loop is LaneLoop => loop.kind === 'for' && loop.owner === 'lane'
 
 /** True for nodes that do the same with the elements of a chunk in any order. */
-function isOrderless(loop: Loop): boolean {
+function isOrderless(loop: Loop, aligned: Version['aligned']): boolean {
+  const isCovered = (access: Access): boolean => access.whole || aligned.includes(access)
   switch (loop.kind) {
     case 'copy':
     case 'storeChunk':
-      return loop.access.whole
+      return isCovered(loop.access)
     case 'prefetch':
-      return loop.copy.access.whole
+      return isCovered(loop.copy.access)
     case 'accumulator':
-      return !loop.scan
+      return !loop.scan || typeof loop.monoid === 'string' || !('next' in loop.monoid)
     case 'let':
       return loop.ofChunk === undefined
     case 'for':

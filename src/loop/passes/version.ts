@@ -10,15 +10,25 @@ import { isOneRun } from '../access.js'
 import { type Access, eachLoop, type LaneLoop, type Loop, mapLoops, type Offset, type Version } from '../ir.js'
 import type { Frame } from '../state.js'
 import { countsPlaces } from './count_places.js'
+import { isSpread } from './spread.js'
 
 type Known = Pick<Frame, 'widths' | 'multiples'>
 
 /** @param frame widths of chunks, and what facts state of dimensions */
 export function version(loops: readonly Loop[], frame: Known): readonly Loop[] {
+  const together = loops.some((loop) => loop.kind === 'for' && loop.owner === 'lane' && loop.together)
+  const spread = together ? versionOf(loops, frame, hasChunks) : []
+  return spread.some((loop) => loop.kind === 'version' && isSpread(loop, frame.widths))
+    ? spread
+    : versionOf(loops, frame, isVersioned)
+}
+
+/** @param isIn true for loops that the test covers */
+function versionOf(loops: readonly Loop[], frame: Known, isIn: typeof isVersioned): readonly Loop[] {
   const first = loops.findIndex(({ kind }) => kind !== 'let')
   const [before, after] = [loops.slice(0, first), loops.slice(first)]
   const segments = segmentsOf(after)
-  const versioned = segments.flatMap(({ loop }) => (isVersioned(loop) ? [loop] : []))
+  const versioned = segments.flatMap(({ loop }) => (isIn(loop) ? [loop] : []))
   if (hasOneCopy(after) || versioned.length === 0) return loops
   const ready = new Set(before.flatMap((loop) => (loop.kind === 'let' ? [loop.name] : [])))
   const isKnown = (e: Expr): boolean => !contains(e, (node) => node.kind === 'local' && !ready.has(node.name))
@@ -28,7 +38,7 @@ export function version(loops: readonly Loop[], frame: Known): readonly Loop[] {
     const offset = offsetOf(access)
     return isOneRun(access) && (offset === undefined || isKnown(offset.value))
   }
-  const covered = segments.flatMap(({ loop, nodes }) => (isVersioned(loop) ? accessesOf(nodes).filter(covers) : []))
+  const covered = segments.flatMap(({ loop, nodes }) => (isIn(loop) ? accessesOf(nodes).filter(covers) : []))
   const hoisted = new Set(covered.flatMap((access) => offsetOf(access) ?? []))
   const lengths = versioned.map(({ length }) => (isKnown(length) ? length : undefined))
   // Chunks of one row that begins with its tensors are aligned with them, and all but the last are full.
@@ -117,6 +127,9 @@ export function segmentsOf(loops: readonly Loop[]): readonly Segment[] {
   }
   return nodes.length === 0 ? segments : [...segments, { nodes, loop: undefined }]
 }
+
+/** True if a loop has chunks, which may lie apart. */
+const hasChunks = (loop: LaneLoop | undefined): loop is LaneLoop => loop !== undefined && loop.step === 'chunk'
 
 /** True if a loop has a version for whole rows: lanes that meet in every chunk check them all, and lanes with single elements have no chunks. */
 const isVersioned = (loop: LaneLoop | undefined): loop is LaneLoop =>

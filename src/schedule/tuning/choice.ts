@@ -3,9 +3,9 @@
  * tuning file stores them. `mapKernel` turns a choice into a variant, after checking it against the kernel.
  */
 import { z } from 'zod'
-import type { ElementwiseVariant, Limit, MappedKernel, Team, Variant } from '../mapped.js'
+import { chunksApart, type ElementwiseVariant, type Limit, type MappedKernel, type Team, type Variant } from '../mapped.js'
+import { isLegal, valuesThatFit } from '../rows/lanes.js'
 import { hasMemory } from '../rows/resident_rows.js'
-import { isLegal, valuesThatFit } from '../rules.js'
 import { isTile, type TileChoice, tileName } from '../tiles.js'
 
 const count = z.number().int().positive()
@@ -103,8 +103,9 @@ function valuesProblem({ team, chunks, vec }: RowChoice, most: number, length: n
 export function orderOf(choice: ScheduleChoice, length: number, isOwn = false): string {
   if (choice.kind === 'elementwise') return 'none'
   const { team, vec } = choice
-  const oneChunk = team.kind === 'block' && team.lanes * vec >= length
-  if (!isOwn && (oneChunk || (team.kind === 'warp' && team.lanes === warp))) return `32 slots of ${vec}`
+  const apart = chunksApart(team, choice.chunks === 'reread' ? undefined : choice.chunks)
+  const isApart = team.kind === 'block' && team.lanes * apart * vec >= length
+  if (!isOwn && (isApart || (team.kind === 'warp' && team.lanes === warp))) return `32 slots of ${vec}`
   return `${team.kind} of ${lanesOf(team)}, ${vec}`
 }
 

@@ -12,8 +12,9 @@ import type { Interval } from '../divided/update_range.js'
 import type { ElementwiseProgram, FixedSizes, InRow, InRows, MappedKernel, RowProgram, Split, Variant } from '../mapped.js'
 import { isHostExpr } from '../normalise/host_expr.js'
 import { type Pass, passValues, type Step, statementsOf } from '../normalise/passes.js'
+import { isLegal } from '../rows/lanes.js'
 import { hasMemory } from '../rows/resident_rows.js'
-import { isLegal, maxVec } from '../rules.js'
+import { maxVec } from '../rules.js'
 import { failAfter } from './verify.js'
 
 const warp = 32
