@@ -1748,7 +1748,7 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"scale_mask_softmax__bf16", "974075836c6a7a5659fe7359c7d9bc09bd58cf573421f115a0f1236690b48d5c", 3, 4, 1, heddle_launch_scale_mask_softmax__bf16, "rrw"},
       {"scale_mask_softmax__f16", "cff2ad21951e540564c5bd5a188d419f8b8a9049c7d0f4f6b7fd0c3f54c30f58", 3, 4, 1, heddle_launch_scale_mask_softmax__f16, "rrw"},
       {"scale_mask_softmax__f32", "496b25da705493e21b618294dbd3b7799b1d65adb540a2469cb65b8607d0dadf", 3, 4, 1, heddle_launch_scale_mask_softmax__f32, "rrw"},
-      {"sequence_starts", "314546234ee91c17afa7724acd6ef0189bcc3286614166517d6038b234a42140", 2, 2, 0, heddle_launch_sequence_starts, "rw"},
+      {"sequence_starts", "9bef207a0d7b691d9f6850cee61781e87f775cac9c5c620456242a5f8d48fe85", 2, 2, 0, heddle_launch_sequence_starts, "rw"},
       {"silu__bf16", "bbd5b22da5a03862926f1911e72db34ec45291ce7c8d69569243601252ddb868", 2, 2, 0, heddle_launch_silu__bf16, "rw"},
       {"silu__f16", "5befb2dce534d77d3dfe797b9f168d308c8bff48e328607fae7b1542e26cd33a", 2, 2, 0, heddle_launch_silu__f16, "rw"},
       {"silu__f32", "f7466003f56ff859388a9dc22f3108f20fcbc57145346a8685ccf8bc6cd861d1", 2, 2, 0, heddle_launch_silu__f32, "rw"},

@@ -8,11 +8,19 @@
 // sequence_starts_block_tall: a block of 512 threads a row; 1 x 4 values a lane in registers
 // sequence_starts_block_wide: a block of 512 threads a row; 4 x 4 values a lane in registers
 // sequence_starts_block_reread: a block of 512 threads a row; values computed again in every pass
+// sequence_starts_part1_block_wide: a block of 512 threads a row; 4 x 4 values a lane in registers
+// sequence_starts_block_wide: a block of 512 threads a row; 4 x 4 values a lane in registers
+// sequence_starts_block_reread: a block of 512 threads a row; values computed again in every pass
 #include "kernel.cuh"
 #include "apart.cuh"
 #include "row_block.cuh"
+#include "split.cuh"
 
 namespace {
+
+constexpr int VEC = 4;
+
+namespace in_rows {
 
 constexpr int VEC = 4;
 
@@ -86,9 +94,7 @@ __global__ void __launch_bounds__(Team::threads, 2) sequence_starts_reread(
   }
 }
 
-}  // namespace
-
-extern "C" int32_t heddle_launch_sequence_starts(const heddle_launch* launch, heddle_error* error) {
+int32_t run(const heddle_launch* launch, heddle_error* error) {
   heddle::Arguments arguments(launch, error, {"sequence_starts", 2, 2, 0});
   const int64_t o = arguments.dim(0, "o");
   const int64_t b = arguments.dim(1, "b");
@@ -117,4 +123,230 @@ extern "C" int32_t heddle_launch_sequence_starts(const heddle_launch* launch, he
   if (length <= 8192) return run(heddle::RowBlock<512>{}, "sequence_starts_block_wide", whole ? sequence_starts_kept<heddle::RowBlock<512>, 4, true> : sequence_starts_kept<heddle::RowBlock<512>, 4, false>);
   // Longer than registers hold: every pass reads the row again.
   return run(heddle::RowBlock<512>{}, "sequence_starts_block_reread", whole ? sequence_starts_reread<heddle::RowBlock<512>, true> : sequence_starts_reread<heddle::RowBlock<512>, false>);
+}
+
+}  // namespace in_rows
+
+namespace part1 {
+
+constexpr int VEC = 4;
+
+// Row values stay in registers: CHUNKS chunks of VEC elements a lane.
+template <class Team, int CHUNKS>
+__global__ void __launch_bounds__(Team::threads, 1) sequence_starts_part1_kept(
+    const int64_t rows,
+    const int b,
+    const int pieces,
+    const heddle::In<int> lengths,
+    const heddle::Out<int> ends_once) {
+  heddle::begin_kernel();
+  Team team;
+  int64_t position = team.row();
+  if (position >= rows) return;
+  const int piece = heddle::peel(position, pieces);
+  const int o1 = static_cast<int>(position);
+  const int64_t start = (static_cast<int64_t>(o1) * b) + (static_cast<int64_t>(piece) * 4096);
+  const bool whole = min(4096, b - (piece * 4096)) % VEC == 0 &&
+      heddle::is_aligned<VEC>(lengths, start);
+  const auto compute = [&](auto choice) {
+    constexpr bool WHOLE = decltype(choice)::value;
+    heddle::Chunk<int, VEC> lengths_c[CHUNKS];
+    heddle::load_row<VEC, WHOLE>(team, lengths, min(4096, b - (piece * 4096)), lengths_c, [&](int c) -> int64_t { return start + c; });
+    heddle::RowShare<Team, heddle::Sum<int>> ends_lanes;
+    HEDDLE_UNROLL
+    for (int chunk = 0; chunk < CHUNKS; ++chunk) {
+      const int c0 = (chunk * Team::lanes + team.lane()) * VEC;
+      const int valid = min(4096, b - (piece * 4096)) - c0;
+      if (valid <= 0) break;
+      HEDDLE_UNROLL
+      for (int i = 0; i < VEC; ++i) {
+        if (WHOLE || i < valid) ends_lanes.add(lengths_c[chunk][i], c0 + i);
+      }
+      ends_lanes.end_chunk();
+    }
+    const int ends = team.reduce(ends_lanes);
+    if (team.lane() == 0) heddle::write(ends_once, (static_cast<int64_t>(o1) * pieces) + piece, ends);
+  };
+  if (whole) {
+    compute(heddle::Constant<true>{});
+  } else {
+    compute(heddle::Constant<false>{});
+  }
+}
+
+int32_t run(const heddle_launch* launch, heddle_error* error) {
+  heddle::Arguments arguments(launch, error, {"sequence_starts_part1", 2, 2, 0});
+  const int64_t o = arguments.dim(0, "o");
+  const int64_t b = arguments.dim(1, "b");
+  const int64_t pieces = (static_cast<int64_t>(b) + 4095) / 4096;
+  const auto lengths = arguments.in<int>(0, "lengths", heddle::Count(o) * b);
+  const auto ends_once = arguments.out<int>(1, "ends_once", heddle::Count(o) * pieces);
+  const int64_t rows = arguments.work(heddle::Count(o) * pieces, 1);
+  if (arguments.status != HEDDLE_OK || rows == 0) return arguments.status;
+  const auto run = [&](auto team, const char* name, auto kernel) {
+    return heddle::launch_rows(team, launch, error, name, rows, kernel, rows, static_cast<int>(b), static_cast<int>(pieces), lengths, ends_once);
+  };
+  // The row fits the registers of one block.
+  return run(heddle::RowBlock<512>{}, "sequence_starts_part1_block_wide", sequence_starts_part1_kept<heddle::RowBlock<512>, 4>);
+}
+
+}  // namespace part1
+
+// Row values stay in registers: CHUNKS chunks of VEC elements a lane.
+template <class Team, int CHUNKS>
+__global__ void __launch_bounds__(Team::threads, 1) sequence_starts_kept(
+    const int64_t rows,
+    const int b,
+    const int pieces,
+    const heddle::In<int> lengths,
+    const heddle::In<int> ends_once,
+    const heddle::Out<int> starts) {
+  heddle::begin_kernel();
+  Team team;
+  int64_t position = team.row();
+  if (position >= rows) return;
+  const int piece = heddle::peel(position, pieces);
+  const int o1 = static_cast<int>(position);
+  const int64_t start = static_cast<int64_t>(o1) * pieces;
+  const bool whole = min(pieces, piece) % VEC == 0 &&
+      heddle::is_aligned<VEC>(ends_once, start);
+  const auto compute = [&](auto choice) {
+    constexpr bool WHOLE = decltype(choice)::value;
+    heddle::Chunk<int, VEC> ends_once_earlier[CHUNKS];
+    heddle::load_row<VEC, WHOLE>(team, ends_once, min(pieces, piece), ends_once_earlier, [&](int earlier) -> int64_t { return start + earlier; });
+    heddle::RowShare<Team, heddle::Sum<int>> ends_before_lanes;
+    HEDDLE_UNROLL
+    for (int chunk = 0; chunk < CHUNKS; ++chunk) {
+      const int earlier0 = (chunk * Team::lanes + team.lane()) * VEC;
+      const int valid = min(pieces, piece) - earlier0;
+      if (valid <= 0) break;
+      HEDDLE_UNROLL
+      for (int i = 0; i < VEC; ++i) {
+        if (WHOLE || i < valid) ends_before_lanes.add(ends_once_earlier[chunk][i], earlier0 + i);
+      }
+      ends_before_lanes.end_chunk();
+    }
+    const int ends_before = team.reduce(ends_before_lanes);
+    const int64_t start_2 = (static_cast<int64_t>(o1) * b) + (static_cast<int64_t>(piece) * 4096);
+    heddle::Chunk<int, VEC> lengths_c[CHUNKS];
+    heddle::load_row<VEC, false>(team, lengths, min(4096, b - (piece * 4096)), lengths_c, [&](int c) -> int64_t { return start_2 + c; });
+    heddle::Prefix<heddle::Sum<int>, VEC> ends_lanes;
+    HEDDLE_UNROLL
+    for (int chunk = 0; chunk < CHUNKS; ++chunk) {
+      if (chunk * Team::lanes * VEC >= min(4096, b - (piece * 4096))) break;
+      const int c0 = (chunk * Team::lanes + team.lane()) * VEC;
+      const int valid = min(4096, b - (piece * 4096)) - c0;
+      int starts_c[VEC] = {};
+      HEDDLE_UNROLL
+      for (int i = 0; i < VEC; ++i) {
+        if (i < valid) ends_lanes.add(i, lengths_c[chunk][i], c0 + i);
+      }
+      team.scan(ends_lanes);
+      HEDDLE_UNROLL
+      for (int i = 0; i < VEC; ++i) {
+        if (i < valid) starts_c[i] = (ends_before + ends_lanes[i]) - lengths_c[chunk][i];
+      }
+      heddle::store_chunk<VEC, false>(starts, start_2 + c0, valid, starts_c);
+    }
+  };
+  if (whole) {
+    compute(heddle::Constant<true>{});
+  } else {
+    compute(heddle::Constant<false>{});
+  }
+}
+
+// Any row length: every pass reads and computes the row values it needs again.
+template <class Team>
+__global__ void __launch_bounds__(Team::threads, 2) sequence_starts_reread(
+    const int64_t rows,
+    const int b,
+    const int pieces,
+    const heddle::In<int> lengths,
+    const heddle::In<int> ends_once,
+    const heddle::Out<int> starts) {
+  heddle::begin_kernel();
+  Team team;
+  int64_t position = team.row();
+  if (position >= rows) return;
+  const int piece = heddle::peel(position, pieces);
+  const int o1 = static_cast<int>(position);
+  const int64_t start = static_cast<int64_t>(o1) * pieces;
+  const bool whole = min(pieces, piece) % VEC == 0 &&
+      heddle::is_aligned<VEC>(ends_once, start);
+  const auto compute = [&](auto choice) {
+    constexpr bool WHOLE = decltype(choice)::value;
+    heddle::Accumulator<heddle::Sum<int>> ends_before_lanes;
+    HEDDLE_UNROLL_FEW
+    for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(min(pieces, piece)); chunk += Team::lanes) {
+      const int earlier0 = chunk * VEC;
+      const int valid = min(pieces, piece) - earlier0;
+      const auto ends_once_earlier = heddle::load_chunk<VEC, WHOLE>(ends_once, start + earlier0, valid);
+      HEDDLE_UNROLL
+      for (int i = 0; i < VEC; ++i) {
+        if (WHOLE || i < valid) ends_before_lanes.add(ends_once_earlier[i], earlier0 + i);
+      }
+      ends_before_lanes.end_chunk();
+    }
+    const int ends_before = team.reduce(ends_before_lanes);
+    const int64_t start_2 = (static_cast<int64_t>(o1) * b) + (static_cast<int64_t>(piece) * 4096);
+    heddle::Prefix<heddle::Sum<int>, VEC> ends_lanes;
+    for (int round = 0; round < heddle::chunks_of<VEC>(min(4096, b - (piece * 4096))); round += Team::lanes) {
+      const int chunk = round + team.lane();
+      const int c0 = chunk * VEC;
+      const int valid = chunk < heddle::chunks_of<VEC>(min(4096, b - (piece * 4096))) ? min(4096, b - (piece * 4096)) - c0 : 0;
+      const auto lengths_c = heddle::load_chunk<VEC, false>(lengths, start_2 + c0, valid);
+      int starts_c[VEC] = {};
+      HEDDLE_UNROLL
+      for (int i = 0; i < VEC; ++i) {
+        if (i < valid) ends_lanes.add(i, lengths_c[i], c0 + i);
+      }
+      team.scan(ends_lanes);
+      HEDDLE_UNROLL
+      for (int i = 0; i < VEC; ++i) {
+        if (i < valid) starts_c[i] = (ends_before + ends_lanes[i]) - lengths_c[i];
+      }
+      heddle::store_chunk<VEC, false>(starts, start_2 + c0, valid, starts_c);
+    }
+  };
+  if (whole) {
+    compute(heddle::Constant<true>{});
+  } else {
+    compute(heddle::Constant<false>{});
+  }
+}
+
+}  // namespace
+
+static int32_t last_of_sequence_starts(const heddle_launch* launch, heddle_error* error) {
+  heddle::Arguments arguments(launch, error, {"sequence_starts", 3, 2, 0});
+  const int64_t o = arguments.dim(0, "o");
+  const int64_t b = arguments.dim(1, "b");
+  const int64_t pieces = (static_cast<int64_t>(b) + 4095) / 4096;
+  const auto lengths = arguments.in<int>(0, "lengths", heddle::Count(o) * b);
+  const auto ends_once = arguments.in<int>(1, "ends_once", heddle::Count(o) * pieces);
+  const auto starts = arguments.out<int>(2, "starts", heddle::Count(o) * b);
+  const int64_t rows = arguments.work(heddle::Count(o) * pieces, 1);
+  if (arguments.status != HEDDLE_OK || rows == 0) return arguments.status;
+  const auto run = [&](auto team, const char* name, auto kernel) {
+    return heddle::launch_rows(team, launch, error, name, rows, kernel, rows, static_cast<int>(b), static_cast<int>(pieces), lengths, ends_once, starts);
+  };
+  const int64_t length = heddle::longest(int64_t{pieces}, int64_t{4096});
+  // The row fits the registers of one block.
+  if (length <= 8192) return run(heddle::RowBlock<512>{}, "sequence_starts_block_wide", sequence_starts_kept<heddle::RowBlock<512>, 4>);
+  // Longer than registers hold: every pass reads the row again.
+  return run(heddle::RowBlock<512>{}, "sequence_starts_block_reread", sequence_starts_reread<heddle::RowBlock<512>>);
+}
+
+extern "C" int32_t heddle_launch_sequence_starts(const heddle_launch* launch, heddle_error* error) {
+  heddle::Arguments arguments(launch, error, {"sequence_starts", 2, 2, 0});
+  const int64_t o = arguments.dim(0, "o");
+  const int64_t b = arguments.dim(1, "b");
+  // A block each computes rows of up to 32768 elements, or many rows; the blocks of all rows together divide few longer ones.
+  if (heddle::suit_rows(heddle::Count(o), b, 32768, 132)) return in_rows::run(launch, error);
+  const heddle::Count elements[] = {heddle::Count(o) * (heddle::Count(b) + 4095) / 4096};
+  heddle::Split<1> split(launch, error, arguments, "sequence_starts", elements);
+  split.run(part1::run, 0, -1);
+  split.run(last_of_sequence_starts, 0, -1, 1);
+  return split.status;
 }

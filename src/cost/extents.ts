@@ -12,6 +12,10 @@ import type { Counted } from './walk.js'
 export function iterations(length: Expr, sizes: Sizes): number {
   const known = numberAt(length, sizes)
   if (known !== undefined) return Math.max(0, known)
+  // Parts of a row, of which the last may be shorter.
+  const bounds =
+    length.kind === 'call' && length.fn === 'minimum' ? length.args.flatMap((each) => numberAt(each, sizes) ?? []) : []
+  if (bounds.length > 0) return Math.max(0, ...bounds)
   const parts: number[] = []
   visit(length, (node) => {
     if (node.kind === 'dim') parts.push(sizes.dims[node.name] ?? 0)

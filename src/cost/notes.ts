@@ -46,7 +46,7 @@ function fewRowsMessages({ program, axes, instance }: MappedKernel, cost: Launch
   const { multiprocessors } = device.rates
   if (program.kind !== 'rows' || axes.length === 0 || blocks >= multiprocessors) return []
   const idle = `a block computes each row, and ${blocks} blocks leave ${multiprocessors - blocks} of ${multiprocessors} multiprocessors idle`
-  // Reductions alone are divided among blocks: results of a scan or a ranking pass from one part of a row to the next.
+  // Reductions alone have this repair: results of a scan or a ranking pass from one part of a row to the next.
   const isReduced = instance.kernel.body.every(({ kind }) => reducedKinds.has(kind))
   return [
     isReduced

@@ -25,8 +25,10 @@ import { substituteDims } from './normalise/rewrite.js'
 import { groupColumns } from './rows/group_columns.js'
 import { groupRows } from './rows/group_rows.js'
 import { inFewestLevels, isExact, longRows } from './rows/long_rows.js'
+import { longScans } from './rows/long_scans.js'
 import { mayBeOneRow, oneRow } from './rows/one_row.js'
 import { splitLaunch } from './rows/split_launch.js'
+import { reachable } from './rows/variants.js'
 import { walkKernels } from './rows/walk_kernels.js'
 import { fewestWalkedChunks, fewGroups, mostCombinedColumns, mostWalkedRows, rowsAlone, smallPlane } from './rules.js'
 import { applySchedule } from './tuning/planned.js'
@@ -54,6 +56,7 @@ export const schedulePasses = {
   applySchedule,
   applyTuning,
   longRows,
+  longScans,
   oneRow,
 } as const
 
@@ -103,6 +106,7 @@ export const mapPart = (instance: Instance): MappedKernel =>
     mergeAxes: () => undefined,
     inOnePass: () => undefined,
     longRows: () => undefined,
+    longScans: () => undefined,
     oneRow: () => undefined,
   })
 
@@ -234,7 +238,7 @@ function inLevels(formed: Instance, rows: MappedKernel, passes: typeof scheduleP
   if (program.kind !== 'rows' || program.interval !== undefined || program.variants.length < 2) return undefined
   if (rows.split !== undefined || rows.grouped !== undefined) return undefined
   const long = inFewestLevels(formed, passes)
-  if (long === undefined) return undefined
+  if (long === undefined) return inPieces(formed, rows, passes, see)
   const alone = rowsAlone(long.bytes, axes.length === 0 ? 'one' : isExact(long) ? 'exact' : 'rounded')
   if (long.most <= alone.kept) return undefined
   const given = (kernel: Kernel): Instance => {
@@ -249,6 +253,28 @@ function inLevels(formed: Instance, rows: MappedKernel, passes: typeof scheduleP
   const last = long.last === undefined ? [] : [mapByRules(given(long.last), passes, see, levels.length + 1)]
   if (levels.length < long.levels.length || last.some(({ program: { kind } }) => kind !== 'elementwise')) return undefined
   return joined(rows.instance, [...levels, ...last], { mapped: rows, length: long.length, ...alone, groups: undefined })
+}
+
+/**
+ * Long rows of scans in pieces beside the one launch.
+ * @param rows the kernel as one launch
+ */
+function inPieces(formed: Instance, rows: MappedKernel, passes: typeof schedulePasses, see: See): MappedKernel | undefined {
+  const long = passes.longScans(formed)
+  if (long === undefined) return undefined
+  const alone = rowsAlone(long.bytes, rows.axes.length === 0 ? 'one' : long.isExact ? 'exact' : 'rounded')
+  if (long.most <= alone.kept) return undefined
+  const launches = [long.totals, long.scans].flatMap((kernel): MappedKernel[] => {
+    verifyKernel(kernel, 'dividing scans')
+    see('dividing scans', { kernel })
+    const instance = { ...formed, kernel }
+    const mapped = mapRows(instance, instance, passes, see)
+    const { program } = mapped
+    if (program.kind !== 'rows') return []
+    return [{ ...mapped, program: { ...program, variants: reachable(program.variants, program.lengths ?? []) } }]
+  })
+  if (launches.length < 2) return undefined
+  return joined(rows.instance, launches, { mapped: rows, length: long.length, ...alone, groups: undefined })
 }
 
 /** An elementwise kernel with a form in which all of its elements are one row. */

@@ -3,8 +3,8 @@ import { expect, it } from 'vitest'
 import { costDevice } from '../../src/cost/device.js'
 import { pricedNotes } from '../../src/cost/notes.js'
 import { call, dim, i32, index, local } from '../../src/ir/build.js'
-import type { Expr } from '../../src/ir/expr.js'
-import type { Kernel, Stmt } from '../../src/ir/kernel.js'
+import type { Expr, ExprOf } from '../../src/ir/expr.js'
+import type { Kernel, Stmt, StmtOf } from '../../src/ir/kernel.js'
 import { mapKernel } from '../../src/schedule/map.js'
 import { axis, kernel, load, tensor } from '../schedule/fixtures.js'
 
@@ -19,7 +19,7 @@ const total: Stmt = {
   index: 'i',
   value: load('x', r, index('i')),
 }
-const running: Stmt = {
+const running: StmtOf<'scan'> = {
   kind: 'scan',
   name: 'running',
   type: 'f32',
@@ -51,8 +51,13 @@ it('a note tells that few long rows leave most of a device idle, and how blocks 
 
 it('rows that the blocks of the whole grid divide have none', () => expect(notes(shares, 6, 1_000_003)).toEqual([]))
 
-it('scans of few rows have no such repair', () => {
-  const [only = ''] = notes([running, stored({ kind: 'element', type: 'f32', row: 'running', index: c })], 16, 1_000_000)
+const elementOf = (row: string): ExprOf<'element'> => ({ kind: 'element', type: 'f32', row, index: c })
+
+it('scans of few rows are divided, too', () => expect(notes([running, stored(elementOf('running'))], 16, 1_000_000)).toEqual([]))
+
+it('scans of scans of few rows have no such repair', () => {
+  const again: Stmt = { ...running, name: 'again', value: { ...elementOf('running'), index: index('i') } }
+  const [only = ''] = notes([running, again, stored(elementOf('again'))], 16, 1_000_000)
   expect(only).toMatch(/^a block computes each row, and 16 blocks leave 116 of 132 multiprocessors idle; predicted/)
 })
 

@@ -70,12 +70,13 @@ describe('a chunk', () => {
   })
 
   it('without elements reads nothing where lanes meet', () => {
-    const source = sourceOf(
+    const all = sourceOf(
       `body: ({ x, scales }, { n }) => (m) => {
         const s = scan(n, (c) => x(m, c) * scales(m, idiv(c, 128)))
         return { y: row(n, (c) => s(c)) }
       },`,
     )
+    const [source = ''] = all.split('}  // namespace in_rows')
     expect(reads(source, 'scales').length).toBeGreaterThan(0)
     for (const line of reads(source, 'scales')) expect(line).toMatch(/valid > 0 \? heddle::read/)
   })

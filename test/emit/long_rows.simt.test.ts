@@ -7,7 +7,7 @@ import type { OpClass } from '../../src/verify/tolerance.js'
 import { read } from '../frontend/refuse.js'
 import { check, type Host, launch, openKernels } from './host.js'
 
-const text = `import { abs, argmax, exp, log, max, maximum, monoid, op, row, rsqrt, sum, tensor } from 'heddle'
+const text = `import { abs, argmax, exp, log, max, maximum, monoid, op, row, rsqrt, scan, sum, tensor } from 'heddle'
 const types = { T: ['f32', 'f16', 'bf16'] } as const
 export const softmax = op('softmax', { dims: ['m', 'n'], types, inputs: { x: tensor('T', 'm n') }, outputs: { y: tensor('T', 'm n') },
   body: ({ x }, { n }) => (m) => {
@@ -53,6 +53,12 @@ export const merged = op('merged', { dims: ['m', 'n'], types, inputs: { x: tenso
     const s = spread.reduce(n, (c) => ({ n: 1, mean: x(m, c), m2: 0 }))
     return { y: row(n, (c) => (x(m, c) - s.mean) * rsqrt(s.m2 / n + 1e-3)), d: s.m2 / n }
   } })
+// The loop over rounds of chunks has an index of the same name as an output.
+export const running = op('running', { dims: ['m', 'n'], types, inputs: { x: tensor('T', 'm n'), g: tensor('T', 'n') }, outputs: { y: tensor('f32', 'm n'), round: tensor('T', 'm n') },
+  body: ({ x, g }, { n }) => (m) => {
+    const s = scan(n, (c) => x(m, c) * g(c))
+    return { y: row(n, (c) => s(c) + g(c)), round: row(n, (c) => abs(x(m, c))) }
+  } })
 `
 const names: readonly (readonly [name: string, opClass: OpClass])[] = [
   ['softmax', 'reduction'],
@@ -62,6 +68,7 @@ const names: readonly (readonly [name: string, opClass: OpClass])[] = [
   ['quantised', 'reduction'],
   ['single', 'reduction'],
   ['merged', 'reduction'],
+  ['running', 'reduction'],
 ]
 const inputs = {
   x: (i: number) => ((i * 37 + (i >> 4)) % 113) / 16 - 3,

@@ -26,7 +26,12 @@ function inputOf(
 }
 
 /** Passes that keep the walks of columns, and long rows, in one launch. */
-export const oneLaunch = { ...schedulePasses, walkKernels: () => undefined, longRows: () => undefined }
+export const oneLaunch = {
+  ...schedulePasses,
+  walkKernels: () => undefined,
+  longRows: () => undefined,
+  longScans: () => undefined,
+}
 
 /** Passes without tiles of staged loads, which tests of other loops leave out. */
 const untiled = { ...oneLaunch, stageLoads: () => undefined }

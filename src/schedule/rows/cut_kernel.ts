@@ -60,7 +60,8 @@ interface Scratch {
   readonly tensor: TensorParam
 }
 
-const scratchTensor = (name: string, type: ScalarType, axes: readonly RowAxis[]): TensorParam => ({
+/** A scratch tensor with an element for each point of some axes. */
+export const scratchTensor = (name: string, type: ScalarType, axes: readonly RowAxis[]): TensorParam => ({
   name,
   access: 'out',
   dtype: type === 'i32' ? 'i32' : 'f32',
@@ -113,7 +114,7 @@ function outputsOf({ tensors }: Kernel, body: readonly Stmt[]): readonly TensorP
 }
 
 /** The kernel with the inputs that it reads, and further tensors. */
-function withUsed(kernel: Kernel, further: readonly TensorParam[]): Kernel {
+export function withUsed(kernel: Kernel, further: readonly TensorParam[]): Kernel {
   const read = new Set<string>()
   visitKernel(kernel, (node) => {
     if (node.kind === 'load') read.add(node.tensor)

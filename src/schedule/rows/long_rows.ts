@@ -83,7 +83,7 @@ export const isExact = ({ levels, last }: Pick<LongRows, 'levels' | 'last'>): bo
   )
 
 /** Bytes per element of the tensors that differ from row to row. */
-function bytesOf(levels: readonly Kernel[], { tensors, rows }: Kernel, types: Instance['types']): number {
+export function bytesOf(levels: readonly Kernel[], { tensors, rows }: Kernel, types: Instance['types']): number {
   const read = new Set<string>()
   for (const s of levels.flatMap(({ body }) => body))
     for (const value of isReduction(s) ? valuesOf(s) : [])
@@ -94,11 +94,11 @@ function bytesOf(levels: readonly Kernel[], { tensors, rows }: Kernel, types: In
 }
 
 /** The kernel with the facts on dimensions of another: their multiples need no tails. */
-const withMultiples = (kernel: Kernel, { facts }: Kernel): Kernel =>
+export const withMultiples = (kernel: Kernel, { facts }: Kernel): Kernel =>
   facts === undefined ? kernel : { ...kernel, facts: { ...noFacts, dims: facts.dims } }
 
 /** Most elements of a row by facts, or by the usual sizes of the graph that a kernel is derived from: rows of a model's width are never long. */
-function mostOf(length: Expr, { facts, typical = {} }: Kernel): number {
+export function mostOf(length: Expr, { facts, typical = {} }: Kernel): number {
   if (length.kind === 'const') return Number(length.value)
   if (length.kind !== 'dim') return Number.POSITIVE_INFINITY
   const { equal, atMost } = getOwn(facts?.dims ?? {}, length.name) ?? {}

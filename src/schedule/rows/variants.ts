@@ -5,6 +5,8 @@
  */
 
 import { teamOf } from '../../ir/constructs/team_call.js'
+import type { Expr } from '../../ir/expr.js'
+import { numberOf } from '../access/access.js'
 import { chunksApart, type Limit, totalsApart, type Variant } from '../mapped.js'
 import type { Step } from '../normalise/passes.js'
 import { fewRows } from '../rules.js'
@@ -59,6 +61,18 @@ export function rowVariants(
     (v, i) => !usable.slice(0, i).some((e) => e.limit.rows === undefined && (e.limit.length ?? 0) >= (v.limit.length ?? 0)),
   )
   return [...reached, reread]
+}
+
+/** Variants that the launcher may take for rows of these lengths, of which it counts the longest: numbers exclude shorter rows, and if all are, longer ones. */
+export function reachable(variants: readonly Variant[], lengths: readonly Expr[]): readonly Variant[] {
+  const known = lengths.flatMap((length) => numberOf(length) ?? [])
+  const least = Math.max(0, ...known)
+  const accepting = variants.filter(({ limit }) => (limit.length ?? Number.POSITIVE_INFINITY) >= least)
+  if (known.length === 0 || known.length < lengths.length) return accepting
+  const last = accepting.findIndex(({ limit }) => limit.rows === undefined && limit.tuned === undefined)
+  return accepting
+    .slice(0, last + 1)
+    .map((each, i) => (i === last ? { ...each, limit: { ...each.limit, length: undefined } } : each))
 }
 
 /** A thread per row for scalars whose elements are contiguous from row to row. */
