@@ -69,11 +69,23 @@ constexpr int64_t rows_of_section = 8;
 constexpr int64_t most_sections = 128;
 constexpr int64_t rows_of_many = 1024 * most_sections;
 
+/// Has `run` launch the team of few rows: a thread has all rows of its chunk, and waits for nobody.
+template <int Vec, int Parts, class Run>
+int32_t run_few_rows(Count outer, int64_t columns, Arguments& arguments, Run run) {
+  using Few = ColumnTeam<64, Parts, RowsOf::block, 1>;
+  const int64_t tiles = arguments.work(outer * column_tiles<Few, Vec>(static_cast<int>(columns)), 1);
+  return arguments.status != HEDDLE_OK || tiles == 0 ? arguments.status : run(Few{}, tiles);
+}
+/// Most rows of that team. Their number alone decides, since the order of sums follows from it.
+template <int Parts>
+constexpr int64_t few_rows = 4 * Parts;
+
 /// The same for a kernel with one walk over `rows` rows, which blocks of the grid divide where tiles would not fill the device twice.
 template <int Vec, int Parts, int Each = 1, class Run>
 int32_t choose_sections(Count outer, int64_t columns, int64_t rows, Arguments& arguments, Run run) {
   using Sections = ColumnTeam<8, Parts, RowsOf::grid, 32, Each>;
   const auto whole = [&](auto team, int64_t tiles) -> int32_t { return run(team, tiles, int64_t{1}); };
+  if (rows <= few_rows<Parts>) return run_few_rows<Vec, Parts>(outer, columns, arguments, whole);
   if (rows <= rows_of_cluster) return choose_columns<Vec, Parts, Each>(outer, columns, arguments, whole);
   const int64_t tiles = arguments.work(outer * column_tiles<Sections, Vec>(static_cast<int>(columns)), 1);
   if (arguments.status != HEDDLE_OK || tiles == 0) return arguments.status;
@@ -90,16 +102,14 @@ int32_t choose_sections(Count outer, int64_t columns, int64_t rows, Arguments& a
   return run(Sections{}, tiles, sections);
 }
 
-/// The same for kernels that store every row, whose number alone tells how they are divided. Few are a thread's, which waits for nobody; of
-/// some, parts that none belongs to would cost registers, and so blocks at once.
+/// The same for kernels that store every row, whose number alone tells how they are divided. Of some, parts that none belongs to would cost
+/// registers, and so blocks at once.
 template <int Vec, int Parts, int Each = 1, class Run>
 int32_t choose_stored_columns(Count outer, int64_t columns, int64_t rows, Arguments& arguments, Run run) {
-  using Few = ColumnTeam<64, Parts, RowsOf::block, 1>;
   constexpr int some = Parts < 2 ? Parts : 2;
   if (rows > 32 * some) return choose_columns<Vec, Parts, Each>(outer, columns, arguments, run);
-  if (rows > 4 * Parts) return choose_columns<Vec, some, some == Parts ? Each : 1>(outer, columns, arguments, run);
-  const int64_t tiles = arguments.work(outer * column_tiles<Few, Vec>(static_cast<int>(columns)), 1);
-  return arguments.status != HEDDLE_OK || tiles == 0 ? arguments.status : run(Few{}, tiles);
+  if (rows > few_rows<Parts>) return choose_columns<Vec, some, some == Parts ? Each : 1>(outer, columns, arguments, run);
+  return run_few_rows<Vec, Parts>(outer, columns, arguments, run);
 }
 
 }  // namespace heddle
