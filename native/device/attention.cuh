@@ -39,6 +39,8 @@
 // they are:
 //   float denominator(float total, float top, int b, int h, int i)
 //   float stored(float result, int b, int h, int i, int c)
+// A Slots may store values of a row of the softmax, from `total` and `top`; they are 0 and -Infinity for a row without keys:
+//   void store_row(float total, float top, int b, int h, int i)
 #ifndef HEDDLE_ATTENTION_CUH
 #define HEDDLE_ATTENTION_CUH
 

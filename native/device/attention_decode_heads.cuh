@@ -219,7 +219,7 @@ __global__ void __launch_bounds__(32 * Shape::warps, 1)
     attention_decode_heads(const DecodeExtents extents, const In<T> key, const In<T> value, const Out<O> out, const Out<float> parts,
                            const Slots slots, Caches... caches) {
   if (!extents.settled) begin_kernel();
-  using Sums = HeadsSum<T, Shape, has_denominator<Slots>>;
+  using Sums = HeadsSum<T, Shape, needs_peak<Slots>>;
   const int lane = static_cast<int>(threadIdx.x) % 32, g = lane / 4, p = lane % 4;
   const int own_warps = static_cast<int>(blockDim.x) / 32;
   const int rank = static_cast<int>(blockIdx.x) % extents.cluster;

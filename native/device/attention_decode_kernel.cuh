@@ -17,7 +17,7 @@ template <class Shape, bool Whole, class Pieces, class T, class O, class Slots, 
 __device__ __forceinline__ void attend_places(const DecodeExtents& extents, const In<T>& key, const In<T>& value, const Out<O>& out,
                                               const Out<float>& parts, const Slots& slots, const Caches&... caches) {
   if (!extents.settled) begin_kernel();
-  using Sums = DecodeSum<Shape, has_denominator<Slots>>;
+  using Sums = DecodeSum<Shape, needs_peak<Slots>>;
   static_assert(!scales_rows<Slots> || !Slots::has_fresh, "a fresh place has no step of its own");
   constexpr int vec = Shape::vec, unroll = Shape::unroll;
   const int lane = static_cast<int>(threadIdx.x) % 32, group = lane / Shape::lanes;

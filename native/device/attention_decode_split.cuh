@@ -88,6 +88,7 @@ template <bool Whole, class O, class Slots>
 __device__ __forceinline__ void store_decoded(const Out<O>& out, const Slots& slots, const DecodeTotals& all, int b, int head, int i, int c,
                                               int value_dim) {
   const Quotient quotient = quotient_of(slots, all.total, all.top, all.peak, b, head, i);
+  if (stores_rows<Slots> && c == 0) store_row_of(slots, all.total, all.top, all.peak, b, head, i);
   float results[4];
   HEDDLE_UNROLL
   for (int e = 0; e < 4; ++e) {

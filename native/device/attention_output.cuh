@@ -108,7 +108,7 @@ __device__ __forceinline__ void store_output(const typename Shape::Carried& carr
   HEDDLE_UNROLL
   for (int half = 0; half < 2; ++half) {
     const int row = first + half * 8 + static_cast<int>(threadIdx.x) % 32 / 4;
-    const Quotient quotient = carried.softmax.quotient(slots, half, b, h, min(row, queries - 1));
+    const Quotient quotient = carried.softmax.quotient(slots, half, b, h, min(row, queries - 1), row < queries);
     store_fragments<2 * Shape::head_tiles, Shape::wide>(out, slots, b, h, row, queries, value_dim, [&](int fragment, int e) {
       return quotient(carried.output[fragment][half * 2 + e]);
     });

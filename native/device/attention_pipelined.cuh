@@ -169,7 +169,7 @@ __device__ __forceinline__ void attend_rows(const PipelinedWork<Slots, Shape>& w
   }
   HEDDLE_UNROLL
   for (int half = 0; half < 2; ++half) {
-    const Quotient quotient = rows.softmax.quotient(slots, half, b, h, known(half));
+    const Quotient quotient = rows.softmax.quotient(slots, half, b, h, known(half), row_of(half) < work.queries);
     store_fragments<Shape::width / 8, true>(out, slots, b, h, row_of(half), work.queries, sizes.value_dim, [&](int fragment, int e) {
       return quotient(rows.output[4 * fragment + 2 * half + e]);
     });

@@ -126,6 +126,7 @@ __global__ void __launch_bounds__(32 * Warps, 1)
     const int row = first + r;
     if (row >= queries) break;
     const Quotient quotient = quotient_of(slots, total, softmax[r].top, peak[r], b, h, row);
+    if (stores_rows<Slots> && lane == 0) store_row_of(slots, total, softmax[r].top, peak[r], b, h, row);
     const int64_t start = slots.out_row(b, h, row);
     HEDDLE_UNROLL
     for (int e = 0; e < Elements; ++e) {

@@ -58,6 +58,16 @@ constexpr bool has_denominator = false;
 template <class Slots>
 constexpr bool has_denominator<Slots, decltype(static_cast<void>(&Slots::denominator))> = true;
 
+/// True if a Slots stores values of rows of the softmax, such as the logarithm of a sum.
+template <class Slots, class = void>
+constexpr bool stores_rows = false;
+template <class Slots>
+constexpr bool stores_rows<Slots, decltype(static_cast<void>(&Slots::store_row))> = true;
+
+/// True if a Slots needs the largest score of a row.
+template <class Slots>
+constexpr bool needs_peak = has_denominator<Slots> || stores_rows<Slots>;
+
 /// True if a Slots defines scales of rows of keys and values.
 template <class Slots, class = void>
 constexpr bool scales_rows = false;
@@ -187,6 +197,19 @@ __device__ __forceinline__ Quotient quotient_of(const Slots& slots, float total,
     return {none ? 0.0f : factor / slots.denominator(total * factor, peak, b, h, i), none};
   } else {
     return {1.0f / total, none};
+  }
+}
+
+/// Stores the values of a row. `total` is relative to `top`, `peak` is the largest score; a row without keys has the total 0 and the largest
+/// score -Infinity. One thread per row calls it.
+template <class Slots>
+__device__ __forceinline__ void store_row_of([[maybe_unused]] const Slots& slots, [[maybe_unused]] float total, [[maybe_unused]] float top,
+                                             [[maybe_unused]] float peak, [[maybe_unused]] int b, [[maybe_unused]] int h,
+                                             [[maybe_unused]] int i) {
+  if constexpr (stores_rows<Slots>) {
+    const bool none = total == 0.0f;
+    const float relative = none ? 0.0f : total * exp2_flushed((top - peak) * OnlineSoftmax::log2_e);
+    slots.store_row(relative, none ? -INFINITY : peak, b, h, i);
   }
 }
 

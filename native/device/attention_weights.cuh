@@ -46,7 +46,7 @@ struct QuadSoftmax {
       float top = fmaxf(largest[2 * half], largest[2 * half + 1]);
       top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, 1));
       top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, 2)) * factor;
-      if constexpr (has_denominator<Slots>) peak[half] = fmaxf(peak[half], top);
+      if constexpr (needs_peak<Slots>) peak[half] = fmaxf(peak[half], top);
       factors[half] = rows[half].admit(top);
       far = far || rows[half].is_far();
     }
@@ -76,12 +76,13 @@ struct QuadSoftmax {
     return changes;
   }
 
-  /// Divisor of the sums of one of the rows. All lanes of the quad take part.
+  /// Divisor of the sums of one of the rows, whose values are stored if it exists. All lanes of the quad take part.
   template <class Slots>
-  __device__ __forceinline__ Quotient quotient(const Slots& slots, int half, int b, int h, int i) const {
+  __device__ __forceinline__ Quotient quotient(const Slots& slots, int half, int b, int h, int i, [[maybe_unused]] bool exists) const {
     float total = rows[half].total;
     total += __shfl_xor_sync(0xffffffffu, total, 1);
     total += __shfl_xor_sync(0xffffffffu, total, 2);
+    if (stores_rows<Slots> && exists && threadIdx.x % 4 == 0) store_row_of(slots, total, rows[half].top, peak[half], b, h, i);
     return quotient_of(slots, total, rows[half].top, peak[half], b, h, i);
   }
 };

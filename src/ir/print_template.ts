@@ -28,6 +28,10 @@ const row = ({ tensor, indices }: RowAccess): string => `${tensor}[${[...indices
 const cached = ({ scale, ...access }: CacheAccess): string =>
   scale === undefined ? row(access) : `${row(access)} * ${printExpr(scale)}`
 
+/** Values of rows that are stored beside the result. */
+const perRow = ({ perRow: values = [] }: AttentionKernel | DecodeAttentionKernel): readonly string[] =>
+  values.map(({ tensor, indices, value }) => `  row    ${tensor}[${indices.map(printExpr).join(', ')}] = ${printExpr(value)}`)
+
 function printAttention(kernel: AttentionKernel): string {
   return [
     `attention ${kernel.name}: out = softmax over j of score(query . key), times value; b sequence, h head, i query, j key`,
@@ -37,6 +41,7 @@ function printAttention(kernel: AttentionKernel): string {
     `  score  ${printExpr(kernel.score)}`,
     ...(isNormalised(kernel) ? [] : [`  over   ${printExpr(kernel.denominator)}`]),
     ...(storesAsIs(kernel) ? [] : [`  stored ${printExpr(kernel.stored)}`]),
+    ...perRow(kernel),
     `  out    ${row(kernel.out)} for i < ${printExpr(kernel.queryCount)}, zero for i < ${printExpr(kernel.ownedCount)}`,
     '',
   ].join('\n')
@@ -62,6 +67,7 @@ function printDecodeAttention(kernel: DecodeAttentionKernel): string {
     `  score  ${printExpr(kernel.score)}`,
     ...(isNormalised(kernel) ? [] : [`  over   ${printExpr(kernel.denominator)}`]),
     ...(storesAsIs(kernel) ? [] : [`  stored ${printExpr(kernel.stored)}`]),
+    ...perRow(kernel),
     `  out    ${row(kernel.out)}`,
     '',
   ].join('\n')

@@ -32,7 +32,12 @@ export interface Parts extends SoftmaxSlots {
 
 const hidden = constant('f32', Number.NEGATIVE_INFINITY)
 
-export const softmaxBody = (parts: Parts): readonly Stmt[] => [...scoreRows(parts), ...weightRows(parts), ...resultRows(parts)]
+export const softmaxBody = (parts: Parts): readonly Stmt[] => [
+  ...scoreRows(parts),
+  ...weightRows(parts),
+  ...resultRows(parts),
+  ...rowValues(parts),
+]
 
 /** Row `(scores)`, in which masked keys are -Infinity, and its maximum `top`. */
 function scoreRows({ range, score, keys, headDim, isComputed, query, key }: Parts): readonly Stmt[] {
@@ -136,3 +141,7 @@ function resultRows({ denominator, stored, keys, valueDim, out, value, isOwned }
     },
   ]
 }
+
+/** Stores of the values of a row. */
+const rowValues = ({ perRow = [], isOwned }: Parts): readonly Stmt[] =>
+  perRow.map((each) => ({ kind: 'store', ...each, when: isOwned }))

@@ -45,6 +45,18 @@ export interface SoftmaxSlots {
   readonly denominator: Expr
   /** Element of `out`, as an expression of the local `result` and of `b`, `h`, `i` and the element `c`. */
   readonly stored: Expr
+  /** Values of rows of the softmax that are stored too, one per query. */
+  readonly perRow?: readonly RowValue[] | undefined
+}
+
+/**
+ * A value of a row of the softmax, such as the logarithm of its sum of exponentials: an expression of the locals `total` and `top`, and of `b`,
+ * `h`, `i`. A query all of whose keys are masked has `total` 0 and `top` -Infinity. It is stored at `indices`, of `b`, `h` and `i`.
+ */
+export interface RowValue {
+  readonly tensor: string
+  readonly indices: readonly Expr[]
+  readonly value: Expr
 }
 
 /**

@@ -70,6 +70,10 @@ function verifySlots(kernel: AttentionKernel | DecodeAttentionKernel, fail: Fail
   check('denominator', kernel.denominator, 'total top b h i')
   check('stored', kernel.stored, 'result b h i c')
   rows('out', kernel.out, 'b h i')
+  for (const { tensor, indices, value } of kernel.perRow ?? []) {
+    rows(tensor, { indices }, 'b h i')
+    check(tensor, value, 'total top b h i')
+  }
   if (kernel.kind === 'attention') {
     for (const [slot, operand, position] of [
       ['query', kernel.query, 'i'],

@@ -211,20 +211,6 @@ describe('attention that fits no main loop is refused with the reason of each', 
     )
     expect(message).toContain('node context cannot be in the kernel: the elements of a result are not contiguous')
   })
-
-  it('a second result of an op between the matmuls', () => {
-    const decl = graph('two', {
-      inputs: { query: tensor('T', 's d'), key: tensor('T', 's d'), value: tensor('T', 's e') },
-      weights: {},
-      build: (g, x) => {
-        const scores = g.matmul('s d, t d -> s t', x.query, x.key)
-        const { weights, scale } = g.apply(own.weighAndLog, { logits: scores })
-        const context = g.matmul('s t, t e -> s e', weights, x.value)
-        return { nodes: { scores, weights, context }, outputs: { context, scale } }
-      },
-    })
-    expect(refused(decl)).toContain('scale of weights is needed outside, but attention keeps it on chip')
-  })
 })
 
 it('loops inside of loops of a row that is computed are gone through once', () => {

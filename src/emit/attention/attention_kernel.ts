@@ -24,7 +24,7 @@ import { notingScope, SlotWriter } from './slots.js'
 /** Names of slots and of locals inside them; no tensor may have one of these. */
 const reserved =
   'aligned computed_key computed_query computed_value denominator e element elements key key_elements key_row key_stride lower ' +
-  'out_row owned plain_score rises queries query query_elements query_row query_stride score score_factor stored unit upper valid value value_elements ' +
+  'out_row owned plain_score rises queries query query_elements query_row query_stride score score_factor store_row stored unit upper valid value value_elements ' +
   `value_row value_stride Vec Whole allowed pair_chunk pair_of_head pair_of_sequence span At ${tileMaskNames}`
 
 /** A row operand of the kernel: read whole from its start, or computed element by element. */
@@ -124,6 +124,7 @@ function writeSlots(instance: TemplateInstance, kernel: AttentionKernel, operand
     const stored = beforeStore(kernel.stored, tensorOf(out.tensor, scope).dtype)
     writer.value('stored', ['result', 'b', 'h', 'i', 'c'], stored)
   }
+  writer.rowValues(kernel.perRow ?? [])
   writer.comment('Whether rows, and pieces of computed ones, begin at multiples of `unit` elements.')
   const read = operands.filter(({ element }) => element === undefined).map(({ access }) => access)
   writer.host('bool', 'aligned', multiplesText([...rowFactors([...read, out], scope), ...ends], 'unit', scope), ['int unit'])

@@ -3,10 +3,12 @@
  * slot uses are recorded while its source is emitted, never parsed from it.
  */
 import type { Expr, ExprOf } from '../../ir/expr.js'
+import type { RowValue } from '../../ir/template.js'
 import { bodyWriter, lines } from '../kernels/frame.js'
 import type { Noted } from '../kernels/template.js'
-import { expressionText, offsetText, type Scope } from '../print/expression.js'
+import { expressionText, offsetText, type Scope, tensorOf } from '../print/expression.js'
 import { scalarText } from '../print/names.js'
+import { beforeStore } from '../print/rounding.js'
 
 /** Parameters of slots that are numbers; the others are indices. */
 const numbers: readonly string[] = ['raw', 'result', 'total', 'top', 'i_float', 'j_float', 'apart', 'further', 'pair']
@@ -64,6 +66,24 @@ export class SlotWriter {
 
   value(name: string, parameters: readonly string[], expr: Expr): void {
     this.define(scalarText[expr.type], name, parameters, () => expressionText(expr, this.#scope))
+  }
+
+  /** Writes a function that stores values of a row of the softmax; nothing where there are none. */
+  rowValues(values: readonly RowValue[]): void {
+    if (values.length === 0) return
+    const { names, used } = this.#scope
+    const list = this.#named(['total', 'top', 'b', 'h', 'i'], () =>
+      values.map(({ tensor, indices, value }) => {
+        used.tensors?.add(tensor)
+        const stored = beforeStore(value, tensorOf(tensor, this.#scope).dtype)
+        const [place, text] = [offsetText(tensor, indices, this.#scope), expressionText(stored, this.#scope)]
+        return `heddle::write(${names.tensor(tensor)}, ${place}, ${text});`
+      }),
+    )
+    this.comment('Values of a row that are stored beside its result.')
+    this.#writer.write(`__device__ __forceinline__ void store_row(${list.parameters}) const `).block(() => {
+      for (const line of list.text) this.#writer.writeLine(line)
+    })
   }
 
   /** Declares that a parameter is an integer. */

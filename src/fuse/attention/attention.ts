@@ -13,7 +13,7 @@ import { outputOf } from './output.js'
 import { checkClaimed, checkInner } from './parts.js'
 import { productOf, type Roles } from './roles.js'
 import { scoreOf } from './score.js'
-import { softmaxSlots } from './softmax_slots.js'
+import { checkRows, softmaxSlots } from './softmax_slots.js'
 
 /** @throws usage `plan.illegal` naming the node that does not fit before, between or after the two matmuls */
 export function deriveAttention(group: AttentionGroup, members: readonly Member[]): Derived<AttentionKernel> {
@@ -32,8 +32,14 @@ export function deriveAttention(group: AttentionGroup, members: readonly Member[
   }
   const output = outputOf(group)
   const parts = [query, key, value, output, scored].flatMap(({ members: claimed }) => claimed)
+  checkRows(group, scored, output.owned !== undefined || query.limit !== undefined)
   checkClaimed(name, scores, members, parts)
-  checkInner(graph, name, [scores, context, ...members.map(({ node }) => node)], [output.value])
+  checkInner(
+    graph,
+    name,
+    [scores, context, ...members.map(({ node }) => node)],
+    [output.value, ...scored.rows.map(({ id }) => id)],
+  )
   const extents = (list: Roles['heads']) => productOf(list.map((extent) => slots.extent(extent)))
   const queries = extents(roles.queries === undefined ? [] : [roles.queries])
   const keys = slots.extent(roles.keys)

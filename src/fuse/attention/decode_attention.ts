@@ -18,7 +18,7 @@ import { checkClaimed, checkInner } from './parts.js'
 import { type DecodePast, pastOf } from './past.js'
 import { productOf, type Roles } from './roles.js'
 import { scoreOf } from './score.js'
-import { softmaxSlots } from './softmax_slots.js'
+import { checkRows, softmaxSlots } from './softmax_slots.js'
 
 /** @throws usage `plan.illegal` naming the node that does not fit before, between or after the two matmuls */
 export function deriveDecodeAttention(group: AttentionGroup, members: readonly Member[]): Derived<DecodeAttentionKernel> {
@@ -30,6 +30,7 @@ export function deriveDecodeAttention(group: AttentionGroup, members: readonly M
   checkAlike(group, key, value)
   const fresh = freshOf(group, key, value)
   const output = outputOf(group)
+  checkRows(group, scored, false)
   checkClaimed(
     name,
     scores,
@@ -38,7 +39,7 @@ export function deriveDecodeAttention(group: AttentionGroup, members: readonly M
   )
   const inside: readonly GraphNode[] = [scores, context, ...members.map(({ node }) => node)]
   const caches = [key, value].flatMap(({ fresh: place }) => (place === undefined ? [] : [place.cached]))
-  checkInner(graph, name, inside, [output.value, ...caches])
+  checkInner(graph, name, inside, [output.value, ...caches, ...scored.rows.map(({ id }) => id)])
   const extents = (list: Roles['heads']) => productOf(list.map((extent) => slots.extent(extent)))
   const places = slots.extent(roles.keys)
   const kernel: DecodeAttentionKernel = {

@@ -37,9 +37,14 @@ export class Surroundings {
     return found
   }
 
-  /** Members that compute a value, directly or through others. */
-  before(id: ValueId): Member[] {
-    const wanted = new Set<ValueId>([id])
+  /** True if a node other than the members and `nodes`, or the graph's caller, reads a value. */
+  isNeeded(id: ValueId, nodes: readonly GraphNode[]): boolean {
+    return isUsed(this.#graph, id, new Set([...nodes, ...this.#members.map(({ node }) => node)]))
+  }
+
+  /** Members that compute values, directly or through others. */
+  before(...ids: readonly ValueId[]): Member[] {
+    const wanted = new Set<ValueId>(ids)
     const found: Member[] = []
     for (const node of [...this.#graph.nodes].reverse()) {
       if (!outputsOf(node).some((out) => wanted.has(out))) continue

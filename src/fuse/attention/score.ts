@@ -4,8 +4,10 @@
  */
 import { index, local } from '../../ir/build.js'
 import type { Expr } from '../../ir/expr.js'
+import type { ValueId } from '../../ir/graph.js'
 import type { SourceSpan } from '../../ir/kernel.js'
 import { renameLoops } from '../../ir/loop_names.js'
+import type { Shape } from '../../ir/shape.js'
 import { freeNames, rewrite, substitute, visit } from '../../ir/walk.js'
 import { valueAt } from '../graph/edit.js'
 import { deriveKernel } from '../rows/derive.js'
@@ -21,17 +23,28 @@ export interface AttentionScore extends Masked {
   readonly denominator: Expr
   readonly members: readonly Member[]
   readonly source: SourceSpan
+  /** Values of rows that are needed outside of the group. */
+  readonly rows: readonly ScoreRow[]
+}
+
+/** A value of a row of the softmax: where it is stored, in roles, and its expression of `total`, `top` and roles. */
+export interface ScoreRow {
+  readonly id: ValueId
+  readonly shape: Shape
+  readonly indices: readonly Expr[]
+  readonly value: Expr
 }
 
 /** @throws usage `plan.illegal` naming two nodes where the ops between the matmuls are not a softmax, or a score depends on other pairs */
 export function scoreOf(group: AttentionGroup): AttentionScore {
   const { graph, name, scores, context, layouts, around, slots, roles } = group
-  const members = around.before(roles.probabilities.value)
+  const needed = rowsNeeded(group)
+  const members = around.before(roles.probabilities.value, ...needed)
   const [first] = members
   const last = members.at(-1)
   if (first === undefined || last === undefined) throw illegal(name, scores.name, context.name, noMembersBetween)
   const made = around.through(roles.probabilities.value)
-  const derived = deriveKernel(graph, name, members, innerViews(graph, members), new Set([made]), layouts)
+  const derived = deriveKernel(graph, name, members, innerViews(graph, members), new Set([made, ...needed]), layouts)
   const refuse = (reason: string) => illegal(name, scores.name, last.node.name, reason)
   const product = derived.inputs.find(({ value }) => around.through(value) === around.through(scores.out))?.param
   if (product === undefined) throw refuse('it does not read the scores')
@@ -62,8 +75,31 @@ export function scoreOf(group: AttentionGroup): AttentionScore {
   const denominator = inRoles(softmax.denominator)
   if (freeNames(denominator).has('raw') || freeNames(denominator).has('j'))
     throw refuse('it divides by a value that differs by key')
-  return { ...takeMasks(inRoles(softmax.score)), denominator, members, source: last.kernel.source }
+  const rows = softmax.rows.map(({ tensor, indices, value }): ScoreRow => {
+    const output = derived.outputs.find(({ param }) => param === tensor)
+    if (output === undefined) throw new Error(`internal: no output ${tensor}`)
+    const row = { id: output.value, shape: output.shape, indices: indices.map(inRoles), value: inRoles(value) }
+    if ([...row.indices, row.value].some((expr) => freeNames(expr).has('raw') || freeNames(expr).has('j')))
+      throw refuse('a value of a row that is needed outside differs by key')
+    return row
+  })
+  return { ...takeMasks(inRoles(softmax.score)), denominator, members, source: last.kernel.source, rows }
 }
+
+/** Values computed from the scores before the second matmul that are needed outside of the group, with one element per row of scores. */
+function rowsNeeded({ graph, scores, context, around, roles }: AttentionGroup): readonly ValueId[] {
+  const behind = new Set(around.after(context.out))
+  const inside = around.after(scores.out).filter((member) => !behind.has(member))
+  const wanted = volume(valueAt(graph.values, scores.out).shape)
+  return inside
+    .flatMap(({ node }) => Object.values(node.outputs))
+    .filter((id) => around.isNeeded(id, [scores, context]))
+    .filter((id) => volume([...valueAt(graph.values, id).shape, roles.keys]) === wanted)
+}
+
+/** Number of elements of a shape, in one form. */
+const volume = (shape: Shape): string =>
+  [shape.reduce((product, { factor }) => product * factor, 1), ...shape.flatMap(({ dims }) => dims).toSorted()].join(' ')
 
 /** True if every score is read with its axes transposed. */
 function isTransposed(score: Expr, product: string, places: readonly Expr[]): boolean {

@@ -5,6 +5,8 @@
  *
  *   top = max_j t(j), total = sum_j exp(t(j) - top), weights exp(t(j) - top) / (total + exp(sink[h] - top))
  *   makes  score t(j), denominator total + exp(sink[h] - top)
+ *
+ * Values of a row that are stored beside the weights, such as log(total) + top, become expressions of `total` and `top` in the same way.
  */
 import { call, index, local } from '../../ir/build.js'
 import { isSameForm } from '../../ir/canonical.js'
@@ -22,6 +24,8 @@ export interface Softmax {
   readonly denominator: Expr
   /** Indices at which the weight of `loop` is stored. */
   readonly places: readonly Expr[]
+  /** Stored values of a row: expressions of the locals `total` and `top`. */
+  readonly rows: readonly StmtOf<'store'>[]
 }
 
 /** Reason why a row program is not a softmax that can be carried over tiles of keys. */
@@ -39,15 +43,17 @@ interface Reduction {
 export function softmaxOf(kernel: Kernel): Softmax {
   const store = kernel.body.find((stmt): stmt is StmtOf<'storeRow'> => stmt.kind === 'storeRow')
   if (store === undefined) throw new NoSoftmax('no op there reduces a row')
-  const { reductions, weight } = writtenOut(kernel, store)
+  const { reductions, weight, rows } = writtenOut(kernel, store)
   const loop = store.index
   const { exponent, over } = factors(weight, loop)
   const { score, shift } = shiftedScore(exponent, loop)
+  const sums = sumsOf(reductions, score, shift, loop)
   return {
     score,
     loop,
-    denominator: denominatorOf(reductions, score, shift, over, loop),
+    denominator: denominatorOf(sums, shift, over),
     places: [...store.rows, index(loop)],
+    rows: rows.map((row) => ({ ...row, value: known(substitute(row.value, sums.values), sums.others) })),
   }
 }
 
@@ -55,9 +61,11 @@ export function softmaxOf(kernel: Kernel): Softmax {
 function writtenOut(
   kernel: Kernel,
   store: StmtOf<'storeRow'>,
-): { readonly reductions: readonly Reduction[]; readonly weight: Expr } {
+): { readonly reductions: readonly Reduction[]; readonly weight: Expr; readonly rows: readonly StmtOf<'store'>[] } {
   const written = new Inliner()
   const reductions: Reduction[] = []
+  const rows: StmtOf<'store'>[] = []
+  let weight: Expr | undefined
   for (const stmt of kernel.body) {
     switch (stmt.kind) {
       case 'let':
@@ -76,15 +84,22 @@ function writtenOut(
         break
       }
       case 'storeRow':
-        if (stmt === store && stmt.when === undefined) break
+        if (stmt === store && stmt.when === undefined) {
+          weight = written.inline(store.value)
+          break
+        }
         throw new NoSoftmax(
           stmt === store ? 'the store of the weights is conditional' : 'an op stores something besides the weights',
         )
+      case 'store':
+        if (stmt.when !== undefined) throw new NoSoftmax('the store of a value of a row is conditional')
+        rows.push({ ...stmt, value: written.inline(stmt.value) })
+        break
       default:
         throw new NoSoftmax(`a ${stmt.kind} over a row of scores cannot be computed tile by tile`)
     }
   }
-  return { reductions, weight: written.inline(store.value) }
+  return { reductions, weight: weight ?? written.inline(store.value), rows }
 }
 
 /** The weight as `exp(exponent) / over`, where only the exponent depends on the key. */
@@ -119,23 +134,24 @@ function factors(weight: Expr, loop: string): { readonly exponent: Expr; readonl
   return { exponent, over }
 }
 
-/** Divisor of the sum of `exp(score - top)` times values, from the divisor of the body's own weights. */
-function denominatorOf(
-  reductions: readonly Reduction[],
-  score: Expr,
-  shift: Expr | undefined,
-  over: Expr | undefined,
-  loop: string,
-): Expr {
-  if (hasLocal(score)) throw new NoSoftmax('a score depends on other scores of its row')
-  const top = local('top')
-  const total = local('total')
-  const isTop = (expr: Expr | undefined): boolean => expr !== undefined && isSameForm(expr, top)
-  const values = new Map<string, Expr>()
-  const inTops = (expr: Expr | undefined): Expr | undefined => (expr === undefined ? undefined : substitute(expr, values))
+const top = local('top')
+const total = local('total')
+const isTop = (expr: Expr | undefined): boolean => expr !== undefined && isSameForm(expr, top)
+
+/** The reductions of a row by name. */
+interface Sums {
+  /** Expressions of the locals `total` and `top`. */
+  readonly values: ReadonlyMap<string, Expr>
   /** Reductions that sum exactly the exponentials of the weights: the shift cancels in a division by one of them. */
-  const own = new Set<string>()
+  readonly own: ReadonlySet<string>
   /** Reductions that `top` and `total` do not express, with the reason. They are allowed as shifts that cancel. */
+  readonly others: ReadonlyMap<string, string>
+}
+
+function sumsOf(reductions: readonly Reduction[], score: Expr, shift: Expr | undefined, loop: string): Sums {
+  if (hasLocal(score)) throw new NoSoftmax('a score depends on other scores of its row')
+  const values = new Map<string, Expr>()
+  const own = new Set<string>()
   const others = new Map<string, string>()
   for (const { name, monoid, value } of reductions) {
     if (monoid === 'max') {
@@ -153,7 +169,7 @@ function denominatorOf(
     if (!isSameForm(summed, score)) throw new NoSoftmax('it sums other exponentials than those of its weights')
     if ((by === undefined && shift === undefined) || (by !== undefined && shift !== undefined && isSameForm(by, shift)))
       own.add(name)
-    const shifted = inTops(by)
+    const shifted = by === undefined ? undefined : substitute(by, values)
     const lost = reasonIn(shifted, others)
     if (lost !== undefined) {
       others.set(name, lost)
@@ -161,6 +177,12 @@ function denominatorOf(
     }
     values.set(name, isTop(shifted) ? total : call('mul', total, exponential(top, shifted)))
   }
+  return { values, own, others }
+}
+
+/** Divisor of the sum of `exp(score - top)` times values, from the divisor of the body's own weights. */
+function denominatorOf({ values, own, others }: Sums, shift: Expr | undefined, over: Expr | undefined): Expr {
+  const inTops = (expr: Expr | undefined): Expr | undefined => (expr === undefined ? undefined : substitute(expr, values))
   // Weights divided by a multiple of their own sum: the shift cancels, independent of its value.
   const cancels = over !== undefined && isMultipleOf(over, own)
   if (cancels) return known(substitute(over, new Map([...values, ...[...own].map((name) => [name, total] as const)])), others)

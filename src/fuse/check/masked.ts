@@ -1,6 +1,7 @@
 /**
  * The one rule of attention that bodies do not have: a query with all keys masked yields zeros, where a body would yield NaN or the mean of the
- * masked values. A caller that runs the nodes of attention one by one, to check a kernel against them, applies that rule.
+ * masked values, and a value of its row that no other node of the group reads, such as a log-sum-exp, is -Infinity. A caller that runs the nodes of
+ * attention one by one, to check a kernel against them, applies that rule.
  */
 
 import { hiddenBelow } from '../../ir/attention_reference.js'
@@ -10,6 +11,7 @@ import { emptyKernel, type Kernel } from '../../ir/kernel.js'
 import { isTemplate, type TemplateKernel } from '../../ir/template.js'
 import { visitKernel } from '../../ir/walk.js'
 import { fedOperand } from '../attention/group.js'
+import { Surroundings } from '../attention/parts.js'
 
 type Kernels = ReadonlyMap<string, Kernel | TemplateKernel>
 type Revise = (id: ValueId, made: HostTensor) => ArrayLike<number>
@@ -41,12 +43,20 @@ export function maskedRule(
   const last = members.find(({ node }) =>
     Object.values(node.outputs).some((id) => id === weights || isSeenAs(graph, id, weights)),
   )
+  const behind = new Set(new Surroundings(graph, members).after(context.out).flatMap(({ node }) => Object.values(node.outputs)))
+  const isAfter = (id: ValueId): boolean => behind.has(id) || id === weights
   const logits = new Set<ValueId>(Object.values(last?.node.inputs ?? {}))
   // A softmax that masks its own input shows no masked scores.
   const masksItself = last !== undefined && hasLow(kernels.get(last.node.op))
+  const read = new Set<ValueId>(members.flatMap(({ node }) => Object.values(node.inputs)))
+  const ends = new Set<ValueId>(members.flatMap(({ node }) => Object.values(node.outputs)).filter((id) => !read.has(id)))
+  let pairs = 0
   let low: ArrayLike<number> | undefined
   return (id: ValueId, { data, shape }: HostTensor): ArrayLike<number> => {
     if (logits.has(id) && data.length === size(shape) && shape.at(-1) !== undefined) low = longer(low, data)
+    if (id === scores.out) pairs = data.length
+    const isRow = ends.has(id) && data.length < pairs && !isAfter(id)
+    if (isRow) return Array.from(data, (value) => (Number.isNaN(value) || value < hiddenBelow ? Number.NEGATIVE_INFINITY : value))
     if (id !== weights || along < 0) return data
     const made = Float64Array.from(data)
     const length = shape[along] ?? 1

@@ -1,0 +1,42 @@
+/** Attention that stores values of rows, as emitted source on the CPU device: each main loop equals the bodies of its nodes. */
+import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { heddle, repository } from '../cli/host.js'
+
+let folder: string
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'heddle-rows-'))
+  await cp(join(repository, 'test/projects/row_values/specs'), join(folder, 'specs'), { recursive: true })
+  await writeFile(join(folder, 'package.json'), '{"type":"module"}')
+  await mkdir(join(folder, 'node_modules'))
+  await symlink(repository, join(folder, 'node_modules/heddle'))
+  expect(await heddle(['gen'], folder)).toMatchObject({ exitCode: 0 })
+})
+afterAll(() => rm(folder, { recursive: true }))
+
+const check = async (names: readonly string[]) => {
+  const { exitCode, out, log } = await heddle(['check', ...names, '--device', 'simt'], folder)
+  return { exitCode, text: `${out}${log}` }
+}
+
+it.each([
+  ['tiles', 'twice__f16'],
+  ['rows', 'twice__f32'],
+  ['few queries', 'apart__bf16'],
+  ['three values', 'many__f16'],
+  ['rows without keys', 'before__f32'],
+])('%s', async (_, name) => {
+  const { exitCode, text } = await check([name])
+  expect({ exitCode, text }).toMatchObject({ exitCode: 0 })
+  expect(text).toContain(`ok   ${name}`)
+})
+
+it('a source that stores another value is found', async () => {
+  const source = join(folder, 'generated/cuda/twice__f16.cu')
+  const text = await readFile(source, 'utf8')
+  expect(text).toContain('logf(total) + top')
+  await writeFile(source, text.replace('logf(total) + top', 'logf(total)'))
+  expect((await check(['twice__f16'])).exitCode).not.toBe(0)
+})
