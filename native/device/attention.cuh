@@ -41,6 +41,8 @@
 //   float stored(float result, int b, int h, int i, int c)
 // A Slots may store values of a row of the softmax, from `total` and `top`; they are 0 and -Infinity for a row without keys:
 //   void store_row(float total, float top, int b, int h, int i)
+// If they are the same relative to any score, as log(total) + top is, the loops need not search for the largest one:
+//   static constexpr bool rows_shift = true;
 #ifndef HEDDLE_ATTENTION_CUH
 #define HEDDLE_ATTENTION_CUH
 

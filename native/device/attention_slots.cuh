@@ -64,9 +64,15 @@ constexpr bool stores_rows = false;
 template <class Slots>
 constexpr bool stores_rows<Slots, decltype(static_cast<void>(&Slots::store_row))> = true;
 
+/// True if these values are the same relative to any score, as log(total) + top is.
+template <class Slots, class = void>
+constexpr bool rows_shift = false;
+template <class Slots>
+constexpr bool rows_shift<Slots, decltype(static_cast<void>(Slots::rows_shift))> = Slots::rows_shift;
+
 /// True if a Slots needs the largest score of a row.
 template <class Slots>
-constexpr bool needs_peak = has_denominator<Slots> || stores_rows<Slots>;
+constexpr bool needs_peak = has_denominator<Slots> || (stores_rows<Slots> && !rows_shift<Slots>);
 
 /// True if a Slots defines scales of rows of keys and values.
 template <class Slots, class = void>
@@ -208,8 +214,12 @@ __device__ __forceinline__ void store_row_of([[maybe_unused]] const Slots& slots
                                              [[maybe_unused]] int i) {
   if constexpr (stores_rows<Slots>) {
     const bool none = total == 0.0f;
-    const float relative = none ? 0.0f : total * exp2_flushed((top - peak) * OnlineSoftmax::log2_e);
-    slots.store_row(relative, none ? -INFINITY : peak, b, h, i);
+    if constexpr (rows_shift<Slots>) {
+      slots.store_row(total, none ? -INFINITY : top, b, h, i);
+    } else {
+      const float relative = none ? 0.0f : total * exp2_flushed((top - peak) * OnlineSoftmax::log2_e);
+      slots.store_row(relative, none ? -INFINITY : peak, b, h, i);
+    }
   }
 }
 

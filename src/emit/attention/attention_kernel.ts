@@ -24,7 +24,7 @@ import { notingScope, SlotWriter } from './slots.js'
 /** Names of slots and of locals inside them; no tensor may have one of these. */
 const reserved =
   'aligned computed_key computed_query computed_value denominator e element elements key key_elements key_row key_stride lower ' +
-  'out_row owned plain_score rises queries query query_elements query_row query_stride score score_factor store_row stored unit upper valid value value_elements ' +
+  'out_row owned plain_score rises queries query query_elements query_row query_stride score score_factor rows_shift store_row stored unit upper valid value value_elements ' +
   `value_row value_stride Vec Whole allowed pair_chunk pair_of_head pair_of_sequence span At ${tileMaskNames}`
 
 /** A row operand of the kernel: read whole from its start, or computed element by element. */

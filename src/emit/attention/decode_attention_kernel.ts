@@ -26,7 +26,7 @@ const values = ['b', 'c', 'h', 'i', 'j', 'owner', 'raw', 'result', 'top', 'total
 /** Names of slots and of locals inside them; no tensor may have one of these. */
 const reserved =
   'aligned denominator e element elements folds_rows fresh_key fresh_key_row fresh_place fresh_value fresh_value_row has_fresh has_steps key_row key_scale key_step ' +
-  'lower out_row query score shared_rows store_row stored upper valid value_row value_scale value_step Vec Whole'
+  'lower out_row query score shared_rows rows_shift store_row stored upper valid value_row value_scale value_step Vec Whole'
 
 /** The file of an instance. @throws usage `emit.rows` for rows of a head that are not contiguous */
 export function emitDecodeAttention(instance: TemplateInstance, kernel: DecodeAttentionKernel): string {

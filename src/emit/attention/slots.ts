@@ -2,8 +2,10 @@
  * Slots of attention as CUDA source: small functions of indices and numbers. A parameter has a name only if the source uses it. The names that a
  * slot uses are recorded while its source is emitted, never parsed from it.
  */
+import { f32 } from '../../ir/build.js'
 import type { Expr, ExprOf } from '../../ir/expr.js'
 import type { RowValue } from '../../ir/template.js'
+import { freeNames, rewrite } from '../../ir/walk.js'
 import { bodyWriter, lines } from '../kernels/frame.js'
 import type { Noted } from '../kernels/template.js'
 import { expressionText, offsetText, type Scope, tensorOf } from '../print/expression.js'
@@ -81,6 +83,7 @@ export class SlotWriter {
       }),
     )
     this.comment('Values of a row that are stored beside its result.')
+    if (values.every(({ value }) => isShifted(value))) this.constant('rows_shift', true)
     this.#writer.write(`__device__ __forceinline__ void store_row(${list.parameters}) const `).block(() => {
       for (const line of list.text) this.#writer.writeLine(line)
     })
@@ -127,4 +130,16 @@ export class SlotWriter {
     })
     return { parameters: list.join(', '), text }
   }
+}
+
+/** True if a value depends on `total` and `top` through `log(total) + top` alone, which is the same for sums relative to any score. */
+function isShifted(value: Expr): boolean {
+  const isLocal = (expr: Expr | undefined, name: string): boolean => expr?.kind === 'local' && expr.name === name
+  const isLog = (expr: Expr | undefined): boolean => expr?.kind === 'call' && expr.fn === 'log' && isLocal(expr.args[0], 'total')
+  const left = rewrite(value, (node) => {
+    const [a, b] = node.kind === 'call' && node.fn === 'add' ? node.args : []
+    return (isLog(a) && isLocal(b, 'top')) || (isLocal(a, 'top') && isLog(b)) ? f32(0) : node
+  })
+  const names = freeNames(left)
+  return !names.has('total') && !names.has('top')
 }
