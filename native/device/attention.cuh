@@ -146,8 +146,11 @@ int32_t launch_attention(const heddle_launch* launch, heddle_error* error, const
         const auto pipelined = [&](auto size) {
           return launch_attention_pipelined<decltype(size)::value>(launch, error, name, extents, query, key, value, out, slots);
         };
-        if (is_pipelined(slots, extents, wider)) {
-          if (wider <= 64) return pipelined(Integer<64>{});
+        if (is_pipelined(slots, extents, wider) && (wider > 64 || !stores_peaks<Slots>)) {
+          // Registers do not suffice for stored maxima in the smallest blocks.
+          if constexpr (!stores_peaks<Slots>) {
+            if (wider <= 64) return pipelined(Integer<64>{});
+          }
           if (wider <= 80) return pipelined(Integer<80>{});
           if (wider <= 96) return pipelined(Integer<96>{});
           if (wider <= 128) return pipelined(Integer<128>{});

@@ -70,9 +70,13 @@ constexpr bool rows_shift = false;
 template <class Slots>
 constexpr bool rows_shift<Slots, decltype(static_cast<void>(Slots::rows_shift))> = Slots::rows_shift;
 
+/// True if a Slots stores values of a row that need its largest score.
+template <class Slots>
+constexpr bool stores_peaks = stores_rows<Slots> && !rows_shift<Slots>;
+
 /// True if a Slots needs the largest score of a row.
 template <class Slots>
-constexpr bool needs_peak = has_denominator<Slots> || (stores_rows<Slots> && !rows_shift<Slots>);
+constexpr bool needs_peak = has_denominator<Slots> || stores_peaks<Slots>;
 
 /// True if a Slots defines scales of rows of keys and values.
 template <class Slots, class = void>
