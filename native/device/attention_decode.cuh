@@ -58,9 +58,22 @@ inline int64_t decode_multiprocessors() {
 #endif
 }
 
+inline int64_t decode_shared_limit() {
+#if !defined(HEDDLE_HOPPER)
+  return 227 << 10;
+#else
+  return device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin);
+#endif
+}
+
+/// True if pieces of a shape are on their way through shared memory.
+template <bool Whole, class Slots>
+constexpr bool has_ring = Whole && !scales_rows<Slots>;
+
 /// Warps of a multiprocessor at once, by registers.
 template <class Shape, bool Whole, class Slots>
-constexpr int64_t resident_warps = has_lean_decode<Shape, Whole, Slots> ? (Slots::has_fresh ? 20 : 24) : 8 * decode_resident<Shape>;
+constexpr int64_t resident_warps =
+    has_ring<Whole, Slots> && decode_resident<Shape> == 2 ? (Slots::has_fresh ? 20 : 24) : 8 * decode_resident<Shape>;
 
 /// `items`: query rows times heads, of which a multiprocessor computes `resident` warps at once; further blocks wait. Only an upper limit of
 /// the number of places is known, so a block may find that it has none.
@@ -75,10 +88,10 @@ DecodeGrid decode_grid(int64_t items, int64_t places, int64_t resident) {
   constexpr int64_t most_cluster = 8, worthwhile = 4;
   const int64_t segments = DecodeSplit::most_of(places), blocks = items * segments;
   const int64_t pieces = (DecodeSplit::longest_of(places) + Shape::piece - 1) / Shape::piece;
-  const int64_t useful = pieces < Shape::workers ? pieces : Shape::workers;
-  const int64_t most_warps = segments > 1 || items > multiprocessors ? Shape::crowded_warps : Shape::warps;
+  const int64_t workers = segments > 1 ? Shape::split_workers : Shape::workers, useful = pieces < workers ? pieces : workers;
+  const int64_t most_warps = blocks > multiprocessors ? Shape::crowded_warps : Shape::warps;
   DecodeGrid grid = {1, 1};
-  // Split rows are long, and most of their blocks may have no places: the blocks that have some are not made smaller for the others.
+  // Most blocks of split rows may have no places: those that have some are not made smaller for the others.
   while (grid.warps < most_warps && grid.warps < useful && (segments > 1 || items * grid.warps * 2 <= resident * multiprocessors)) grid.warps *= 2;
   // Each further block of a cluster costs a microsecond, about the time of four consecutive pieces.
   while (has_clusters && grid.cluster < most_cluster && grid.cluster * grid.warps * 2 <= useful &&
@@ -95,6 +108,10 @@ int32_t launch_decode_kernel(const heddle_launch* queue, heddle_error* error, co
                              uint32_t shared_bytes, void (*kernel)(DecodeExtents, In<T>, In<T>, Out<O>, Out<float>, Slots, Caches...),
                              DecodeExtents extents, In<T> key, In<T> value, Out<O> out, Slots slots, Caches... caches) {
   extents.cluster = grid.cluster;
+  if constexpr (has_steps<Slots>) {
+    extents.key_step = slots.key_step();
+    extents.value_step = slots.value_step();
+  }
   extents.segments = static_cast<int>(DecodeSplit::most_of(extents.places));
   const bool is_split = extents.segments > 1;
   const Scratch scratch(queue, error, name, is_split ? DecodeSums<Shape>::rows(rows, extents.segments) : 0);
@@ -111,62 +128,28 @@ int32_t launch_decode_kernel(const heddle_launch* queue, heddle_error* error, co
   return launch(queue, error, join, attention_decode_join<O, Shape, Whole, Slots>, extents, scratch.in(), out, slots);
 }
 
-/// True if keys and values of a shape may be streamed. Shorter rows, and those of other types, are rarely numerous.
-template <class T, class Shape, bool Whole, class Slots>
-constexpr bool can_stream = Whole && Shape::rows == 1 && Shape::chunks == 1 && Shape::size >= 64 && sizeof(T) == 2 && has_steps<Slots> &&
-                            !scales_rows<Slots>;
-
-/// Least places of a row that is streamed: a block of a shorter one ends before its ring has paid for its barriers.
-constexpr int least_streamed = 256;
-
-/// Number of blocks of a multiprocessor that stream at once; 0 if that is not profitable. It is profitable if places are contiguous and
-/// each multiprocessor has more than one block to run. With more blocks, it waits less while one begins or ends.
-template <class Slots>
-int64_t streaming_blocks(const DecodeExtents& extents, const Slots& slots, int64_t items, const DecodeGrid& grid) {
-#if defined(HEDDLE_HOPPER)
-  if (device_attribute(cudaDevAttrComputeCapabilityMajor) != 9) return 0;
-#endif
-  if (extents.places < least_streamed || grid.cluster > 1 || slots.key_step() != extents.head_dim || slots.value_step() != extents.value_dim) return 0;
-  const int64_t multiprocessors = decode_multiprocessors(), all = items * DecodeSplit::most_of(extents.places);
-  const int64_t blocks = (all + multiprocessors - 1) / multiprocessors;
-  return blocks < 2 ? 0 : blocks < most_streaming<Slots> ? blocks : most_streaming<Slots>;
+/// Fewer warps a block, if a device has less shared memory than the pieces of all take beside `sums`.
+inline DecodeGrid fitting(DecodeGrid grid, uint32_t ring_bytes, uint32_t sums) {
+  while (grid.warps > 1 && static_cast<int64_t>(grid.warps) * ring_bytes + sums > decode_shared_limit()) grid.warps /= 2;
+  return grid;
 }
 
-/// Enqueues `attention_decode_streamed` with one shape. `blocks` of its blocks share the memory of a multiprocessor.
-template <class Shape, class T, class O, class Slots, class... Caches>
-int32_t launch_decode_streamed(const heddle_launch* queue, heddle_error* error, const char* name, int64_t items, int64_t rows, int64_t blocks,
-                               DecodeExtents extents, In<T> key, In<T> value, Out<O> out, Slots slots, Caches... caches) {
-  using Pieces = StreamedPieces<T, Shape, Slots>;
-  constexpr int64_t all_bytes = 228 << 10, reserved_bytes = 1 << 10;  // of a multiprocessor of sm_90, and of each of its blocks
-  const uint32_t other_bytes = Shape::shared_bytes(extents.places);
-  extents.chunks = static_cast<int>((all_bytes / blocks - reserved_bytes - other_bytes) / Pieces::shared_bytes(1));
-  return launch_decode_kernel<Shape, true, T, O, Slots, Caches...>(
-      queue, error, name, items, rows, {Pieces::warps, 1}, Pieces::shared_bytes(extents.chunks) + other_bytes,
-      attention_decode_streamed<T, O, Shape, Slots, Caches...>, extents, key, value, out, slots, caches...);
-}
-
-/// True if the lean kernel of a shape takes less time: warps have one piece each, or wait for others.
-template <class Shape>
-bool is_lean(const DecodeGrid& grid, int64_t items, int64_t places, int64_t segments) {
-  const int64_t pieces = (DecodeSplit::longest_of(places) + Shape::piece - 1) / Shape::piece, warps = grid.warps * grid.cluster;
-  return pieces <= warps || items * segments * warps > 8 * decode_resident<Shape> * decode_multiprocessors();
-}
-
-/// Enqueues `attention_decode` with one shape.
+/// Enqueues a kernel of one shape.
 template <class Shape, bool Whole, class T, class O, class Slots, class... Caches>
 int32_t launch_decode_shape(const heddle_launch* queue, heddle_error* error, const char* name, int64_t items, int64_t rows, DecodeGrid grid,
                             DecodeExtents extents, In<T> key, In<T> value, Out<O> out, Slots slots, Caches... caches) {
-  const auto start = [&](auto lean) {
-    return launch_decode_kernel<Shape, Whole, T, O, Slots, Caches...>(
-        queue, error, name, items, rows, grid, Shape::shared_bytes(extents.places),
-        attention_decode<T, O, Shape, Whole, decltype(lean)::value, Slots, Caches...>, extents, key, value, out, slots, caches...);
-  };
-#if !defined(HEDDLE_SIMT)
-  if constexpr (has_lean_decode<Shape, Whole, Slots>) {
-    if (is_lean<Shape>(grid, items, extents.places, DecodeSplit::most_of(extents.places))) return start(Constant<true>{});
+  const uint32_t sums = Shape::shared_bytes(extents.places);
+  if constexpr (has_ring<Whole, Slots>) {
+    using Pieces = RingPieces<T, Shape, Slots>;
+    grid = fitting(grid, Pieces::shared_bytes(1), sums);
+    return launch_decode_kernel<Shape, Whole, T, O, Slots, Caches...>(queue, error, name, items, rows, grid, Pieces::shared_bytes(grid.warps) + sums,
+                                                                      attention_decode_ring<T, O, Shape, Slots, Caches...>, extents, key, value, out,
+                                                                      slots, caches...);
+  } else {
+    return launch_decode_kernel<Shape, Whole, T, O, Slots, Caches...>(queue, error, name, items, rows, grid, sums,
+                                                                      attention_decode<T, O, Shape, Whole, Slots, Caches...>, extents, key, value, out,
+                                                                      slots, caches...);
   }
-#endif
-  return start(Constant<false>{});
 }
 
 /// Extents of a launch: `shared` adjacent heads have the same keys and values, `places` is the number of places of each sequence in memory.
@@ -207,7 +190,7 @@ int32_t launch_attention_decode(const heddle_launch* launch, heddle_error* error
   }
   const DecodeExtents extents = {static_cast<int>(given.heads),     static_cast<int>(given.shared),
                                  static_cast<int>(given.queries),   static_cast<int>(given.head_dim),
-                                 static_cast<int>(given.value_dim), static_cast<int>(given.places), 1, 1, 0, given.settled};
+                                 static_cast<int>(given.value_dim), static_cast<int>(given.places), 1, 1, given.settled};
   const bool aligned = key.aligned(0, 16) && value.aligned(0, 16) && out.aligned(0, 16) && (... && caches.aligned(0, 16)) &&
                        slots.aligned();
   const bool alike = aligned && given.head_dim == given.value_dim;
@@ -216,9 +199,12 @@ int32_t launch_attention_decode(const heddle_launch* launch, heddle_error* error
     const auto start_heads = [&](auto size) {
       using Shape = DecodeHeads<T, decltype(size)::value>;
       const int64_t groups = items.value / given.shared * ((given.shared + Shape::rows - 1) / Shape::rows);
-      return launch_decode_kernel<Shape, true, T, O, Slots, Caches...>(
-          launch, error, name, groups, items.value, decode_grid<Shape>(groups, given.places, Shape::resident_warps), Shape::shared_bytes(given.places, extents.shared),
-          attention_decode_heads<T, O, Shape, Slots, Caches...>, extents, key, value, out, slots, caches...);
+      const uint32_t sums = Shape::shared_bytes(given.places, extents.shared);
+      const DecodeGrid grid = fitting(decode_grid<Shape>(groups, given.places, Shape::resident_warps), Shape::ring_bytes, sums);
+      const uint32_t bytes = static_cast<uint32_t>(grid.warps) * Shape::ring_bytes + sums;
+      return launch_decode_kernel<Shape, true, T, O, Slots, Caches...>(launch, error, name, groups, items.value, grid, bytes,
+                                                                       attention_decode_heads<T, O, Shape, Slots, Caches...>, extents, key, value,
+                                                                       out, slots, caches...);
     };
     if (alike && given.shared > 1 && given.head_dim == 64) return start_heads(Integer<64>{});
     if (alike && given.shared > 1 && given.head_dim == 128) return start_heads(Integer<128>{});
@@ -229,12 +215,6 @@ int32_t launch_attention_decode(const heddle_launch* launch, heddle_error* error
     using Shape = DecodeShape<T, decltype(lanes)::value, decltype(chunks)::value, decltype(rows)::value>;
     const int64_t groups = items.value / given.shared * ((given.shared + Shape::rows - 1) / Shape::rows);
     const DecodeGrid grid = decode_grid<Shape>(groups, given.places, resident_warps<Shape, decltype(whole)::value, Slots>);
-    if constexpr (can_stream<T, Shape, decltype(whole)::value, Slots>) {
-      const int64_t blocks = streaming_blocks(extents, slots, groups, grid);
-      if (blocks > 0) {
-        return launch_decode_streamed<Shape>(launch, error, name, groups, items.value, blocks, extents, key, value, out, slots, caches...);
-      }
-    }
     return launch_decode_shape<Shape, decltype(whole)::value>(launch, error, name, groups, items.value, grid, extents, key, value, out, slots,
                                                               caches...);
   };

@@ -1,6 +1,6 @@
 // Decode attention of heads that share keys and values, on tensor cores: up to 8 heads of 64 or 128 elements of a 16-bit type are one
-// operand of matmuls with 16 places at a time. Keys and values go from memory to registers in memory order, since a matmul may take the
-// elements of a row, and the columns of a result, in any order that both operands agree on. Sums are divided among workers, segments and
+// operand of matmuls with 16 places at a time. Keys and values are read in memory order, since a matmul may take the elements of a
+// row, and the columns of a result, in any order that both operands agree on. Sums are divided among workers, segments and
 // blocks as in attention_decode_kernel.cuh.
 #ifndef HEDDLE_ATTENTION_DECODE_HEADS_CUH
 #define HEDDLE_ATTENTION_DECODE_HEADS_CUH
@@ -20,12 +20,16 @@ template <class T, int HeadDim>
 struct DecodeHeads {
   static_assert(sizeof(T) == 2 && HeadDim % 64 == 0, "whole fragments of a type of 16 bits");
   static constexpr int size = HeadDim, rows = 8, piece = 16;
-  static constexpr int workers = 16;                      // per segment
-  // Per block at most: eight warps use the registers of a multiprocessor, so blocks that wait for one another have half as many.
+  static constexpr int workers = 16, split_workers = 8;   // of a row in one segment, and of each segment of one in several
+  // Per block at most, and where blocks wait for one another: what waits in two blocks of four warps fills the shared memory.
   static constexpr int warps = 8, crowded_warps = 4;
   static constexpr int64_t resident_warps = 64;  // twice those that fit: a step of 64 sequences measured faster with small blocks that wait
   static constexpr int key_chunks = HeadDim / 32, value_chunks = HeadDim / 64;
   static constexpr uint32_t row_bytes = (size + 4) * 4;  // as in DecodeShape
+  static constexpr int ahead = 2, row_chunks = HeadDim / 8;  // pieces of a warp on their way, and chunks of 16 bytes of a key
+  static constexpr uint32_t key_bytes = static_cast<uint32_t>(ahead) * piece * HeadDim * sizeof(T);
+  using ValueRing = LaneRing<T, 4 * value_chunks, ahead>;
+  static constexpr uint32_t ring_bytes = key_bytes + ValueRing::bytes;  // of a warp
 
   static __host__ __device__ __forceinline__ uint32_t slot_bytes(int shared) { return static_cast<uint32_t>(shared < rows ? shared : rows) * row_bytes; }
   /// Memory for the sums of every worker with a piece and of the fresh place, and for the exchange.
@@ -47,22 +51,22 @@ __device__ __forceinline__ DecodeWords words_of(const Pack<T, 8>& pack) {
   return words;
 }
 
+/// Half `Half` of two words as one word.
+template <int Half>
+__device__ __forceinline__ uint32_t halves_of(uint32_t first, uint32_t second) {
+#if defined(HEDDLE_SIMT)
+  return Half == 0 ? (first & 0xffffu) | second << 16 : first >> 16 | (second & 0xffff0000u);
+#else
+  return __byte_perm(first, second, Half == 0 ? 0x5410u : 0x7632u);
+#endif
+}
+
 template <class T>
 __device__ __forceinline__ DecodeWords rounded_words(const float (&elements)[8]) {
   Pack<T, 8> pack;
   round_into(pack, elements);
   return words_of(pack);
 }
-
-/// A lane's part of a piece.
-template <class Shape>
-struct HeadsKeys {
-  DecodeWords at[2][Shape::key_chunks] = {};  // of places g and g + 8
-};
-template <class Shape>
-struct HeadsValues {
-  DecodeWords at[4][Shape::value_chunks] = {};  // of places 2 p, 2 p + 1, 2 p + 8 and 2 p + 9
-};
 
 /// Weighted values of some places for all heads, and the softmax of head g, which its quad shares.
 template <class T, class Shape, bool KeepsPeak>
@@ -73,26 +77,26 @@ struct HeadsSum {
 
   /// Adds a piece's keys: `score(raw, place)` is the input of softmax for one of its 16 places, -INFINITY for places that are not attended.
   /// Returns weights as an operand of the matmul with values.
-  template <class Score>
-  __device__ __forceinline__ void weigh(const DecodeWords (&query)[Shape::key_chunks], const HeadsKeys<Shape>& keys, Score score, int lane,
+  template <class Keys, class Score>
+  __device__ __forceinline__ void weigh(const DecodeWords (&query)[Shape::key_chunks], Keys keys, Score score, int lane,
                                         uint32_t (&weights)[2]) {
-    float raw[2][4] = {};
+    float parts[2][2][4] = {};  // of two sums each, whose additions need not wait for one another
     HEDDLE_UNROLL
     for (int m = 0; m < Shape::key_chunks; ++m) {
       HEDDLE_UNROLL
-      for (int k = 0; k < 4; k += 2) {
-        const uint32_t left[4] = {query[m].v[k], 0, query[m].v[k + 1], 0};
+      for (int half = 0; half < 2; ++half) {
+        const DecodeWords words = keys(half, m);
         HEDDLE_UNROLL
-        for (int half = 0; half < 2; ++half) {
-          const uint32_t right[2] = {keys.at[half][m].v[k], keys.at[half][m].v[k + 1]};
-          mma_m16n8k16<T>(raw[half], left, right);
+        for (int k = 0; k < 4; k += 2) {
+          const uint32_t left[4] = {query[m].v[k], 0, query[m].v[k + 1], 0}, right[2] = {words.v[k], words.v[k + 1]};
+          mma_m16n8k16<T>(parts[half][k / 2], left, right);
         }
       }
     }
     float scores[4], largest = -INFINITY;
     HEDDLE_UNROLL
     for (int e = 0; e < 4; ++e) {
-      scores[e] = score(raw[e / 2][e % 2], e / 2 * 8 + lane % 4 * 2 + e % 2);
+      scores[e] = score(parts[e / 2][0][e % 2] + parts[e / 2][1][e % 2], e / 2 * 8 + lane % 4 * 2 + e % 2);
       largest = fmaxf(largest, scores[e]);
     }
     largest = fmaxf(largest, __shfl_xor_sync(0xffffffffu, largest, 1));
@@ -123,13 +127,15 @@ struct HeadsSum {
   }
 
   /// Adds the piece's values.
-  __device__ __forceinline__ void add(const uint32_t (&weights)[2], const HeadsValues<Shape>& values) {
+  template <class Values>
+  __device__ __forceinline__ void add(const uint32_t (&weights)[2], Values values) {
     HEDDLE_UNROLL
     for (int m = 0; m < Shape::value_chunks; ++m) {
+      const DecodeWords words[4] = {values(0, m), values(1, m), values(2, m), values(3, m)};
       HEDDLE_UNROLL
       for (int i = 0; i < 4; ++i) {
-        const auto low = [&](int e) { return (values.at[e][m].v[i] & 0xffffu) | values.at[e + 1][m].v[i] << 16; };
-        const auto high = [&](int e) { return values.at[e][m].v[i] >> 16 | (values.at[e + 1][m].v[i] & 0xffff0000u); };
+        const auto low = [&](int e) { return halves_of<0>(words[e].v[i], words[e + 1].v[i]); };
+        const auto high = [&](int e) { return halves_of<1>(words[e].v[i], words[e + 1].v[i]); };
         const uint32_t left[4] = {low(0), high(0), low(2), high(2)};
         mma_m16n8k16<T>(output[m][i], left, weights);
       }
@@ -169,8 +175,7 @@ struct HeadsSum {
 /// Key and value of the place that is not in memory yet, as the first of a piece.
 template <class T, class Shape>
 struct HeadsFresh {
-  HeadsKeys<Shape> keys;
-  HeadsValues<Shape> values;
+  DecodeWords keys[Shape::key_chunks], values[Shape::value_chunks];
 
   /// Reads both for sequence b.
   template <class Slots>
@@ -180,13 +185,13 @@ struct HeadsFresh {
     for (int m = 0; m < Shape::key_chunks; ++m) {
       float elements[8] = {};
       if (g == 0) slots.template fresh_key<8, true>(b, h, m * 32 + p * 8, 8, elements);
-      keys.at[0][m] = rounded_words<T>(elements);
+      keys[m] = rounded_words<T>(elements);
     }
     HEDDLE_UNROLL
     for (int m = 0; m < Shape::value_chunks; ++m) {
       float elements[8] = {};
       if (p == 0) slots.template fresh_value<8, true>(b, h, m * 64 + g * 8, 8, elements);
-      values.at[0][m] = rounded_words<T>(elements);
+      values[m] = rounded_words<T>(elements);
     }
   }
 
@@ -203,12 +208,12 @@ struct HeadsFresh {
     if (g == 0) {
       const int64_t row = slots.fresh_key_row(b, h, j);
       HEDDLE_UNROLL
-      for (int m = 0; m < Shape::key_chunks; ++m) give(key_cache, row + m * 32 + p * 8, keys.at[0][m]);
+      for (int m = 0; m < Shape::key_chunks; ++m) give(key_cache, row + m * 32 + p * 8, keys[m]);
     }
     if (p == 0) {
       const int64_t row = slots.fresh_value_row(b, h, j);
       HEDDLE_UNROLL
-      for (int m = 0; m < Shape::value_chunks; ++m) give(value_cache, row + m * 64 + g * 8, values.at[0][m]);
+      for (int m = 0; m < Shape::value_chunks; ++m) give(value_cache, row + m * 64 + g * 8, values[m]);
     }
   }
 };
@@ -244,38 +249,53 @@ __global__ void __launch_bounds__(32 * Shape::warps, 1)
   const int stored = is_last ? range.stored : begin + split.length;
   const int pieces = (stored - begin + Shape::piece - 1) / Shape::piece;
 
-  const auto load_keys = [&](const DecodeWalk<Shape>& at, HeadsKeys<Shape>& keys) {
-    HEDDLE_UNROLL
-    for (int half = 0; half < 2; ++half) {
-      const int j = begin + at.piece * Shape::piece + half * 8 + g;
-      const bool attended = !at.is_done() && j < stored && j != fresh_at;
-      const int64_t row = attended ? slots.key_row(slots.owner(b, j), h, j) + p * 8 : 0;
-      HEDDLE_UNROLL
-      for (int m = 0; m < Shape::key_chunks; ++m) {
-        keys.at[half][m] = {};
-        if (attended) keys.at[half][m] = words_of(key.template get_pack<8>(row + m * 32));
-      }
-    }
+  const DecodeRows<Slots> rows(extents, slots, b, h, begin);
+  HEDDLE_DYNAMIC_SHARED(memory);
+  const Shared16 own_ring = memory + static_cast<uint32_t>(threadIdx.x) / 32 * Shape::ring_bytes;
+  const typename Shape::ValueRing value_ring(own_ring + Shape::key_bytes, lane);
+  // Places that are not attended become zeros: memory that nobody wrote may hold NaN.
+  const auto is_attended = [&](int j) { return j < stored && (!Slots::has_fresh || j != fresh_at); };
+  // Eight lanes copy whole lines of a key, which the four lanes of its place read.
+  const auto key_place = [&](int slot, int row, int chunk) {
+    return own_ring + static_cast<uint32_t>((slot * Shape::piece + row) * Shape::row_chunks + (chunk ^ row % 2 * 4)) * 16;
   };
-  const auto load_values = [&](const DecodeWalk<Shape>& at, HeadsValues<Shape>& values) {
-    HEDDLE_UNROLL
-    for (int e = 0; e < 4; ++e) {
-      const int j = begin + at.piece * Shape::piece + e / 2 * 8 + p * 2 + e % 2;
-      const bool attended = !at.is_done() && j < stored && j != fresh_at;
-      const int64_t row = attended ? slots.value_row(slots.owner(b, j), h, j) + g * 8 : 0;
+  const auto copy_keys = [&](const DecodeWalk<Shape>& at, int slot) {
+    if (!at.is_done()) {
       HEDDLE_UNROLL
-      for (int m = 0; m < Shape::value_chunks; ++m) {
-        values.at[e][m] = {};
-        if (attended) values.at[e][m] = words_of(value.template get_pack<8>(row + m * 64));
+      for (int first = 0; first < Shape::piece; first += 4) {
+        const int place = first + lane / 8, j = begin + at.piece * Shape::piece + place;
+        const bool attended = is_attended(j);
+        const int64_t row = attended ? rows.key(slots.owner(b, j), j) : 0;
+        HEDDLE_UNROLL
+        for (int chunk = lane % 8; chunk < Shape::row_chunks; chunk += 8) {
+          copy_async<16>(key_place(slot, place, chunk), key, row + chunk * 8, attended);
+        }
       }
     }
+    copy_async_commit();
+  };
+  const auto copy_values = [&](const DecodeWalk<Shape>& at, int slot) {
+    if (!at.is_done()) {
+      HEDDLE_UNROLL
+      for (int e = 0; e < 4; ++e) {
+        const int j = begin + at.piece * Shape::piece + e / 2 * 8 + p * 2 + e % 2;
+        const bool attended = is_attended(j);
+        const int64_t row = (attended ? rows.value(slots.owner(b, j), j) : 0) + g * 8;
+        HEDDLE_UNROLL
+        for (int m = 0; m < Shape::value_chunks; ++m) value_ring.copy(slot, e * Shape::value_chunks + m, value, row + m * 64, attended);
+      }
+    }
+    copy_async_commit();
   };
   // Keys and values in memory are loaded while the previous launch ends.
-  DecodeWalk<Shape> here(warp, warps, pieces);
-  HeadsKeys<Shape> keys;
-  HeadsValues<Shape> values;
-  load_keys(here, keys);
-  load_values(here, values);
+  const int workers = split.workers<Shape>();
+  DecodeWalk<Shape> here(warp, warps, workers, pieces), ahead = here;
+  HEDDLE_UNROLL
+  for (int slot = 0; slot < Shape::ahead; ++slot) {
+    copy_keys(ahead, slot);
+    copy_values(ahead, slot);
+    ahead.advance();
+  }
   if (extents.settled) begin_kernel();
   DecodeWords query[Shape::key_chunks];
   HEDDLE_UNROLL
@@ -285,15 +305,15 @@ __global__ void __launch_bounds__(32 * Shape::warps, 1)
     query[m] = rounded_words<T>(elements);
   }
 
-  HEDDLE_DYNAMIC_SHARED(memory);
+  const Shared16 sums_at = memory + static_cast<uint32_t>(own_warps) * Shape::ring_bytes;
   const uint32_t slot_bytes = Shape::slot_bytes(extents.shared);
-  const ClusterExchange exchange(memory + (Shape::shared_bytes(extents.places, extents.shared) - ClusterExchange::barrier_bytes), extents.cluster);
-  const int sums = min(pieces, Shape::workers);
+  const ClusterExchange exchange(sums_at + (Shape::shared_bytes(extents.places, extents.shared) - ClusterExchange::barrier_bytes), extents.cluster);
+  const int sums = min(pieces, workers);
   const bool attends_fresh = is_last && fresh_at >= range.begin && fresh_at < range.end;
   const int slots_used = sums + (attends_fresh ? 1 : 0);
   exchange.announce(rank == 0 ? static_cast<uint32_t>(slots_used * heads) * Shape::row_bytes : 0);
   const auto slot_of = [&](int slot, int r) {
-    return memory + (static_cast<uint32_t>(slot) * slot_bytes + static_cast<uint32_t>(r) * Shape::row_bytes);
+    return sums_at + (static_cast<uint32_t>(slot) * slot_bytes + static_cast<uint32_t>(r) * Shape::row_bytes);
   };
   const int own_begin = lower_of(slots, b, head, i), own_end = upper_of(slots, b, head, i, extents.places);
   const auto score_at = [&](float raw, int j) {
@@ -312,36 +332,37 @@ __global__ void __launch_bounds__(32 * Shape::warps, 1)
         Sums sum;
         uint32_t weights[2];
         sum.weigh(
-            query, fresh.keys, [&](float raw, int place) { return place == 0 ? score_at(raw, fresh_at) : -INFINITY; }, lane, weights);
-        sum.add(weights, fresh.values);
+            query, [&](int half, int m) { return half == 0 ? fresh.keys[m] : DecodeWords{}; },
+            [&](float raw, int place) { return place == 0 ? score_at(raw, fresh_at) : -INFINITY; }, lane, weights);
+        sum.add(weights, [&](int e, int m) { return e == 0 ? fresh.values[m] : DecodeWords{}; });
         sum.send(exchange, extents.cluster > 1, slot_of(sums, 0), heads, lane);
       }
     }
   }
 
-  Sums sum;
-  while (!here.is_done()) {
-    DecodeWalk<Shape> next = here;
-    next.advance();
-    const int first = begin + here.piece * Shape::piece;
-    uint32_t weights[2];
-    sum.weigh(
-        query, keys,
-        [&](float raw, int place) {
-          const int j = first + place;
-          return j < stored && j != fresh_at ? score_at(raw, j) : -INFINITY;
-        },
-        lane, weights);
-    // Keys of the next piece are prefetched while this one's values are multiplied.
-    load_keys(next, keys);
-    sum.add(weights, values);
-    load_values(next, values);
-    if (next.worker != here.worker) {
-      sum.send(exchange, extents.cluster > 1, slot_of(here.worker, 0), heads, lane);
-      sum = Sums();
+  for (int slot = 0; !here.is_done();) {
+    Sums sum;
+    const int worker = here.worker;
+    for (bool ends = false; !ends; here.advance()) {
+      const int first = begin + here.piece * Shape::piece;
+      copy_async_wait<2 * Shape::ahead - 1>();
+      __syncwarp();
+      uint32_t weights[2];
+      sum.weigh(
+          query, [&](int half, int m) { return words_of(load_shared_16<T>(key_place(slot, half * 8 + g, m * 4 + p))); },
+          [&](float raw, int place) { return is_attended(first + place) ? score_at(raw, first + place) : -INFINITY; }, lane, weights);
+      __syncwarp();
+      copy_keys(ahead, slot);
+      copy_async_wait<2 * Shape::ahead - 1>();
+      sum.add(weights, [&](int e, int m) { return words_of(value_ring.read(slot, e * Shape::value_chunks + m)); });
+      copy_values(ahead, slot);
+      ahead.advance();
+      slot = slot + 1 == Shape::ahead ? 0 : slot + 1;
+      ends = here.ends_worker();
     }
-    here = next;
+    sum.send(exchange, extents.cluster > 1, slot_of(worker, 0), heads, lane);
   }
+  copy_async_wait<0>();
   if (rank != 0) return;
   exchange.receive();
   const DecodeItem item_of = {b, i, first_head, heads, segment, split.count};

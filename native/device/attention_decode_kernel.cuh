@@ -52,17 +52,18 @@ __device__ __forceinline__ void attend_places(const DecodeExtents& extents, cons
   const int pieces = (stored - begin + Shape::piece - 1) / Shape::piece;
 
   HEDDLE_DYNAMIC_SHARED(memory);
-  const Shared16 slots_at = memory + Pieces::shared_bytes(extents.chunks);
+  const Shared16 slots_at = memory + Pieces::shared_bytes(own_warps);
   const ClusterExchange exchange(slots_at + (Shape::shared_bytes(extents.places) - ClusterExchange::barrier_bytes), extents.cluster);
-  const int sums = min(pieces, Shape::workers);
+  const int workers = split.workers<Shape>(), sums = min(pieces, workers);
   const bool attends_fresh = is_last && fresh_at >= range.begin && fresh_at < range.end;
   exchange.announce(rank == 0 ? static_cast<uint32_t>(sums + (attends_fresh ? 1 : 0)) * Shape::slot_bytes : 0);
 
   // Keys and values in memory are loaded while the previous launch ends.
-  const DecodePlaces<T, Shape, Whole, Slots> places = {slots, key,   value,          columns, value_columns, b,
-                                                       h,     group, extents.places, begin,   stored,        fresh_at};
-  const DecodeWalk<Shape> first(warp, warps, pieces);
-  Pieces held(places, first, warp, memory, extents.chunks);
+  const DecodeRows<Slots> rows(extents, slots, b, h, begin);
+  const DecodePlaces<T, Shape, Whole, Slots> places = {slots, rows,  key,            value, columns, value_columns, b,
+                                                       h,     group, extents.places, begin, stored,  fresh_at};
+  const DecodeWalk<Shape> first(warp, warps, workers, pieces);
+  Pieces held(places, first, memory);
   if (extents.settled) begin_kernel();
 
   DecodeQuery<Shape> query[Shape::rows];
@@ -127,28 +128,21 @@ __device__ __forceinline__ void attend_places(const DecodeExtents& extents, cons
   finish_decode<Shape, Whole>(extents, item_of, sums + (attends_fresh ? 1 : 0), slot_of, out, parts, slots);
 }
 
-/// Kernel with pieces in registers. `Lean`: see `has_lean_decode`.
-template <class T, class O, class Shape, bool Whole, bool Lean, class Slots, class... Caches>
-__global__ void __launch_bounds__(256, Lean ? lean_resident<Slots> : decode_resident<Shape>)
+/// Kernel with pieces in registers.
+template <class T, class O, class Shape, bool Whole, class Slots, class... Caches>
+__global__ void __launch_bounds__(256, decode_resident<Shape>)
     attention_decode(const DecodeExtents extents, const In<T> key, const In<T> value, const Out<O> out, const Out<float> parts,
                      const Slots slots, Caches... caches) {
-  using Pieces = HeldPieces<T, Shape, Whole, Slots, Lean ? 1 : decode_held<Shape, Whole, Slots>>;
+  using Pieces = HeldPieces<T, Shape, Whole, Slots, decode_held<Shape, Whole, Slots>>;
   attend_places<Shape, Whole, Pieces>(extents, key, value, out, parts, slots, caches...);
 }
 
-/// Number of blocks of a multiprocessor that may stream at once: registers suffice for three, or for two if elements depend on whole rows.
-template <class Slots>
-constexpr int most_streaming = folds_rows<Slots> ? 2 : 3;
-
-/// The same for contiguous rows of a head: pieces of eight warps are read at once, and others while they are multiplied. One block per
-/// segment. Only where bulk copies exist.
+/// Kernel with pieces in shared memory.
 template <class T, class O, class Shape, class Slots, class... Caches>
-__global__ void __launch_bounds__(256, most_streaming<Slots>)
-    attention_decode_streamed(const DecodeExtents extents, const In<T> key, const In<T> value, const Out<O> out, const Out<float> parts,
-                              const Slots slots, Caches... caches) {
-  if constexpr (has_bulk_copies) {
-    attend_places<Shape, true, StreamedPieces<T, Shape, Slots>>(extents, key, value, out, parts, slots, caches...);
-  }
+__global__ void __launch_bounds__(256, ring_resident<Shape, Slots>)
+    attention_decode_ring(const DecodeExtents extents, const In<T> key, const In<T> value, const Out<O> out, const Out<float> parts,
+                          const Slots slots, Caches... caches) {
+  attend_places<Shape, true, RingPieces<T, Shape, Slots>>(extents, key, value, out, parts, slots, caches...);
 }
 
 }  // namespace heddle

@@ -19,20 +19,20 @@ struct DecodeTotals {
 };
 
 /// Combines slots 0 to `count` - 1. `at(slot, place)` gives four floats from `place` on: sums of columns, and after `size` of them the
-/// rest. Lane l of each decode_chains takes every decode_chains-th slot. A butterfly then adds them up, so that all lanes get the same
-/// bits. All lanes of a warp take part.
-template <class At>
+/// rest. Of `Chains` adjacent lanes, each takes every `Chains`-th slot. A butterfly then adds them up, so that all lanes get the same bits. All
+/// lanes of a warp take part.
+template <int Chains, class At>
 __device__ __forceinline__ DecodeTotals put_together(int count, int size, int c, At at) {
-  const int chain = static_cast<int>(threadIdx.x) % decode_chains;
+  const int chain = static_cast<int>(threadIdx.x) % Chains;
   DecodeTotals all = {OnlineSoftmax::hidden, 0.0f, -INFINITY, {}};
-  for (int slot = chain; slot < count; slot += decode_chains) {
+  for (int slot = chain; slot < count; slot += Chains) {
     const Pack<float, 4> head = at(slot, size);
     all.top = fmaxf(all.top, head.v[0]);
     all.peak = fmaxf(all.peak, head.v[2]);
   }
   const auto across = [](auto combine, float& value) {
     HEDDLE_UNROLL
-    for (int distance = 1; distance < decode_chains; distance *= 2) {
+    for (int distance = 1; distance < Chains; distance *= 2) {
       value = combine(value, __shfl_xor_sync(0xffffffffu, value, distance));
     }
   };
@@ -40,7 +40,7 @@ __device__ __forceinline__ DecodeTotals put_together(int count, int size, int c,
   const auto sum = [](float x, float y) { return x + y; };
   across(largest, all.top);
   across(largest, all.peak);
-  for (int slot = chain; slot < count; slot += decode_chains) {
+  for (int slot = chain; slot < count; slot += Chains) {
     const Pack<float, 4> head = at(slot, size), part = at(slot, c);
     const float factor = exp2_flushed((head.v[0] - all.top) * OnlineSoftmax::log2_e);
     all.total = fmaf(head.v[1], factor, all.total);

@@ -22,8 +22,10 @@ struct DecodeShape {
   static constexpr int unroll = Chunks == 1 ? 2 : 1;     // and per lane, one after the other
   static constexpr int piece = groups * unroll;          // places
   static constexpr int workers = size <= 128 ? 32 : 8;   // a power of two, at least the warps of a block
+  static constexpr int split_workers = workers < 16 ? workers : 16;  // of each segment of a row that has several
   static constexpr int rows = Rows;
-  static constexpr int warps = 8, crowded_warps = 8;     // per block at most, and if blocks wait for one another
+  static constexpr int warps = 8, crowded_warps = 4;     // per block at most, and if blocks wait for one another
+  static constexpr int ahead = Chunks <= 2 ? 4 : 8 / Chunks;  // pieces of a warp on their way: 8 KB
   static constexpr uint32_t row_bytes = (size + 4) * 4;  // a sum, then the score it is relative to, its total and the largest score
   static constexpr uint32_t slot_bytes = rows * row_bytes;
 
@@ -46,26 +48,18 @@ constexpr bool has_steps = false;
 template <class Slots>
 constexpr bool has_steps<Slots, decltype(static_cast<void>(Slots::has_steps))> = Slots::has_steps;
 
-/// Pieces in a warp's registers, in flight or just multiplied. `Whole`: rows do not end inside of a chunk. Row ends, sums of whole rows and
-/// several rows with many elements per lane take registers themselves. So do float32 rows that are looked up.
+/// Pieces in a warp's registers, in flight or just multiplied. Sums of whole rows take registers themselves, and so do several rows, or row
+/// ends, with many elements per lane.
 template <class Shape, bool Whole, class Slots>
-constexpr int decode_held = [] {
-  if (Shape::chunks >= 8 || folds_rows<Slots> || (Shape::vec > 8 && Shape::rows > 1)) return 1;
-  const bool is_lean = Shape::vec == 8 || (Shape::vec < 8 && has_steps<Slots>);
-  return Whole && Shape::chunks == 1 && Shape::rows == 1 && is_lean ? 3 : 2;
-}();
+constexpr int decode_held = Shape::chunks >= 8 || folds_rows<Slots> || (Shape::vec > 8 && (Shape::rows > 1 || !Whole)) ? 1 : 2;
 
 /// Blocks of 256 threads that registers of a multiprocessor must suffice for.
 template <class Shape>
 constexpr int decode_resident = Shape::chunks > 1 || Shape::rows > 2 || Shape::rows * Shape::vec > 16 ? 1 : 2;
 
-/// True if a shape has a lean kernel: one piece in flight a warp, and registers for more warps. It is for rows of one piece a warp, and for
-/// launches of so many rows that warps wait for a place on a multiprocessor.
-template <class Shape, bool Whole, class Slots>
-constexpr bool has_lean_decode = Whole && decode_resident<Shape> == 2 && Shape::vec <= 8 && decode_held<Shape, Whole, Slots> > 1;
-/// Blocks of 256 threads that its registers must suffice for. A fresh place takes registers itself.
-template <class Slots>
-constexpr int lean_resident = Slots::has_fresh ? 2 : 3;
+/// The same for pieces in shared memory. A fresh place takes registers itself.
+template <class Shape, class Slots>
+constexpr int ring_resident = decode_resident<Shape> == 1 ? 1 : Slots::has_fresh || folds_rows<Slots> || Shape::vec > 8 ? 2 : 3;
 
 /// A lane's columns of a row of a head.
 template <class Shape, bool Whole>

@@ -18,8 +18,8 @@ struct DecodeExtents {
   int places;    // per sequence in memory
   int cluster;   // blocks for each segment of a query row and Shape::rows of the heads that share keys, adjacent along x
   int segments;  // most segments of a row with that many places, along y; rows of one segment need no second kernel
-  int chunks;    // of the ring of shared memory that keys and values are streamed through, if they are
   bool settled;  // true if the previous launch writes neither the attended memory nor its addresses
+  int64_t key_step = 0, value_step = 0;  // elements from one place to the next, where a Slots has steps
 };
 
 /// The segments of a row.
@@ -29,6 +29,12 @@ struct DecodeSplit {
   static constexpr int most = 32;     // segments, so that four heads fill the largest devices; clusters help where there are fewer
 
   int length, count;
+
+  /// Workers of a segment: fewer where a row has several segments, so that a block combines few sums and a worker has many pieces.
+  template <class Shape>
+  __device__ __forceinline__ int workers() const {
+    return count == 1 ? Shape::workers : Shape::split_workers;
+  }
 
   /// Segments of a row that attends `places` places.
   static __host__ __device__ __forceinline__ DecodeSplit of(int places) {
@@ -75,6 +81,37 @@ struct DecodeRange {
   }
 };
 
+/// Offsets of the rows of a head. Where a sequence owns evenly spaced places, they take two instructions.
+template <class Slots>
+struct DecodeRows {
+  const Slots& slots;
+  int b, h, begin;
+  int64_t key_step, value_step, first_key = 0, first_value = 0;
+
+  __device__ __forceinline__ DecodeRows(const DecodeExtents& extents, const Slots& slots_, int b_, int h_, int begin_)
+      : slots(slots_), b(b_), h(h_), begin(begin_), key_step(extents.key_step), value_step(extents.value_step) {
+    if constexpr (has_steps<Slots>) {
+      first_key = slots.key_row(slots.owner(b, begin), h, begin);
+      first_value = slots.value_row(slots.owner(b, begin), h, begin);
+    }
+  }
+  /// `owner` is the sequence that owns the place.
+  __device__ __forceinline__ int64_t key([[maybe_unused]] int owner, int j) const {
+    if constexpr (has_steps<Slots>) {
+      return first_key + static_cast<uint32_t>(j - begin) * key_step;
+    } else {
+      return slots.key_row(owner, h, j);
+    }
+  }
+  __device__ __forceinline__ int64_t value([[maybe_unused]] int owner, int j) const {
+    if constexpr (has_steps<Slots>) {
+      return first_value + static_cast<uint32_t>(j - begin) * value_step;
+    } else {
+      return slots.value_row(owner, h, j);
+    }
+  }
+};
+
 /// Layout of the sums of a segment: `size` columns, then the score they are relative to, their total and the largest score.
 template <class Shape>
 struct DecodeSums {
@@ -103,19 +140,19 @@ struct DecodeItem {
 };
 
 /// Combines the sums of `received` workers, those of row r in `slot_of(worker, r)`, to results if a row has one segment, otherwise to the
-/// input of attention_decode_join.
-template <class Shape, bool Whole, class SlotOf, class O, class Slots>
-__device__ __forceinline__ void finish_decode(const DecodeExtents& extents, const DecodeItem& item, int received, SlotOf slot_of,
+/// input of attention_decode_join. `Chains` lanes share the slots of a column.
+template <int Chains, class Shape, bool Whole, class SlotOf, class O, class Slots>
+__device__ __forceinline__ void finish_segment(const DecodeExtents& extents, const DecodeItem& item, int received, SlotOf slot_of,
                                               const Out<O>& out, const Out<float>& parts, const Slots& slots) {
   const int columns4 = (extents.value_dim + 3) / 4;
-  const int threads = static_cast<int>(blockDim.x) / decode_chains, own = static_cast<int>(threadIdx.x) / decode_chains;
+  const int threads = static_cast<int>(blockDim.x) / Chains, own = static_cast<int>(threadIdx.x) / Chains;
   // Warps stay together in the loop, since lanes exchange values.
   for (int at = 0; at < columns4 * item.heads; at += threads) {
     const int place = min(at + own, columns4 * item.heads - 1), r = place / columns4, c = place % columns4 * 4;
-    const DecodeTotals all = put_together(received, Shape::size, c, [&](int slot, int column) {
+    const DecodeTotals all = put_together<Chains>(received, Shape::size, c, [&](int slot, int column) {
       return load_shared_16<float>(slot_of(slot, r) + static_cast<uint32_t>(column) * 4);
     });
-    if (at + own != place || threadIdx.x % decode_chains != 0) continue;
+    if (at + own != place || threadIdx.x % Chains != 0) continue;
     const int head = item.first_head + r;
     if (item.segments == 1) {
       store_decoded<Whole>(out, slots, all, item.b, head, item.i, c, extents.value_dim);
@@ -126,6 +163,14 @@ __device__ __forceinline__ void finish_decode(const DecodeExtents& extents, cons
     parts.set_pack(start + c, Pack<float, 4>{{all.sums[0], all.sums[1], all.sums[2], all.sums[3]}});
     if (c == 0) parts.set_pack(start + Shape::size, Pack<float, 4>{{all.top, all.total, all.peak, 0.0f}});
   }
+}
+
+/// The same with as many lanes as the number of workers is worth.
+template <class Shape, bool Whole, class SlotOf, class O, class Slots>
+__device__ __forceinline__ void finish_decode(const DecodeExtents& extents, const DecodeItem& item, int received, SlotOf slot_of,
+                                              const Out<O>& out, const Out<float>& parts, const Slots& slots) {
+  if (item.segments == 1) return finish_segment<decode_chains, Shape, Whole>(extents, item, received, slot_of, out, parts, slots);
+  finish_segment<1, Shape, Whole>(extents, item, received, slot_of, out, parts, slots);
 }
 
 /// Combines the segments of rows that have several: one block for each query row of each head.
@@ -147,7 +192,7 @@ __global__ void __launch_bounds__(256) attention_decode_join(const DecodeExtents
   // Warps stay together in the loop, since lanes exchange values.
   for (int at = 0; at < columns4; at += threads) {
     const int place = min(at + own, columns4 - 1);
-    const DecodeTotals all = put_together(count, Shape::size, place * 4, [&](int segment, int column) {
+    const DecodeTotals all = put_together<decode_chains>(count, Shape::size, place * 4, [&](int segment, int column) {
       return sums.template get_pack<4>(start + segment * DecodeSums<Shape>::floats + column);
     });
     if (at + own != place || threadIdx.x % decode_chains != 0) continue;

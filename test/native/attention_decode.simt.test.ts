@@ -33,7 +33,8 @@ const names = [
     ),
   ),
   ...['unaligned_64', 'long_64', 'longest_whole_64', 'shortest_split_64', 'long_80', 'long_memory_32'],
-  ...['128', '64', 'few', 'none', 'split', 'memory'].map((name) => `streamed_${name}`),
+  ...['128', '64', 'few', 'none', 'split'].map((name) => `own_${name}`),
+  ...['64', '128', 'split', '32', 'f32'].map((name) => `shared_${name}`),
 ]
 
 const environments: Record<string, Record<string, string>> = {
@@ -75,7 +76,7 @@ describe.each(Object.entries(environments))('in %s order', (_, env) => {
     expect(check?.values[0]).toBeGreaterThan(0)
   })
 
-  test.each(['streamed_one_less', 'streamed_place_more', 'one_step_less', 'table_ignored', 'own_fresh_row', 'one_place_more'])(
+  test.each(['own_one_less', 'shared_one_more', 'one_step_less', 'table_ignored', 'own_fresh_row', 'one_place_more'])(
     '%s is found',
     (name) => {
       const check = results.get(name)

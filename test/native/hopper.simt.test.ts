@@ -96,12 +96,9 @@ describe('decode attention', () => {
     program = await build('attention_decode')
   })
 
-  test.each(['forward', 'reverse', 'shuffle'])(
-    'with clusters and streamed rows is within the tolerance in %s order',
-    async (order) => {
-      const results = await checks(program, bounds, { HEDDLE_SIMT_ORDER: order })
-      expect(results.size).toBe(6)
-      expect(failed(results)).toEqual([])
-    },
-  )
+  test.each(['forward', 'reverse', 'shuffle'])('with clusters has the bits of one block in %s order', async (order) => {
+    const results = await checks(program, bounds, { HEDDLE_SIMT_ORDER: order })
+    expect(results.size).toBe(4)
+    expect(failed(results)).toEqual([])
+  })
 })
