@@ -43,6 +43,17 @@ const outerExtents: readonly (readonly number[])[] = [
   [7, 5, 2],
 ]
 
+/** Outer dimensions that have an extent there. */
+const few = 3
+
+/** Extents of the outer dimensions of a sweep: further ones vary three at a time, and all together. */
+const outerOf = ({ outer }: Sweep): readonly (readonly number[])[] => {
+  if (outer.length <= few) return outerExtents
+  const places = Array.from({ length: Math.ceil(outer.length / few) - 1 }, (_, group) => few * (group + 1))
+  const [, primes = []] = outerExtents
+  return [...outerExtents, ...places.map((place) => [...outer.slice(0, place).map(() => 1), ...primes]), outer.map(() => 2)]
+}
+
 /** More rows than the second dimension of a CUDA grid may have; and so many that a schedule no longer spreads them. */
 const manyRows: readonly (readonly [rows: number, lengths: readonly number[]])[] = [
   [65_537, [1, 4]],
@@ -155,19 +166,20 @@ function casesWithin(entry: KernelEntry, largest: number, drawn: Drawn): KernelC
 
   const addEach = (sweep: Sweep): void => {
     for (const length of rowLengths(16 / elementBytes)) {
-      for (const sizes of outerExtents) for (const draw of draws) add(sweep, sizes, length, draw, 0)
+      for (const sizes of outerOf(sweep)) for (const draw of draws) add(sweep, sizes, length, draw, 0)
       for (const shift of shifts) add(sweep, outerExtents[1] ?? [], length, 'integer', shift)
     }
     for (const [rows, lengths] of manyRows) for (const length of lengths) add(sweep, [rows], length, 'integer', 0)
   }
   const addByTurns = (sweep: Sweep, isFirst: boolean): void => {
+    const choices = outerOf(sweep)
     for (const [i, length] of rowLengths(16 / elementBytes).entries()) {
       const turn = i + own
       if (!isFirst && turn % 3 !== 0) continue
       // Successive lengths rotate through the choices of outer extents, and change the draw after each round. If a combination is too large,
       // or the row too short for the draw, the next one is used.
-      const sizes = inTurn(outerExtents, turn)
-      const drawnNow = inTurn(draws, Math.floor(turn / outerExtents.length))
+      const sizes = inTurn(choices, turn)
+      const drawnNow = inTurn(draws, Math.floor(turn / choices.length))
       sizes.some((chosen) => drawnNow.some((draw) => add(sweep, chosen, length, draw, 0)))
       if (turn % 2 === 0) add(sweep, outerExtents[1] ?? [], length, 'integer', shifts[(turn / 2) % shifts.length] ?? 0)
     }

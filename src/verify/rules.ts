@@ -63,7 +63,7 @@ export function ruleOf(entry: KernelEntry, sequences: Sequences = 'ragged'): OpR
         return draw === undefined ? [] : [[buffer.name, draw]]
       }),
     ),
-    attrs: (dims) => sequenceAttrs(entry, facts, sequences, dims),
+    attrs: (dims) => ({ ...statedAttrs(entry, facts, dims), ...sequenceAttrs(entry, facts, sequences, dims) }),
     fills: Object.fromEntries(Object.entries(facts.attrs).map(([attr, { fills }]) => [attr, fills])),
     upTo: Object.fromEntries(Object.entries(facts.dims).flatMap(([dim, { upTo }]) => (upTo === undefined ? [] : [[dim, upTo]]))),
     swept: sweptDims(facts),
@@ -104,6 +104,18 @@ function resultRule(result: Facts['results'][string] | undefined): ResultRule {
 }
 
 const longest = (dims: Extents): number => Math.max(1, ...Object.values(dims))
+
+/** Attributes that are extents which no buffer has, as facts state them. */
+function statedAttrs({ attrs }: KernelEntry, facts: Facts, dims: Extents): Record<string, number> {
+  const usual = Object.fromEntries(attrs.map((attr) => [attr.name, attr.default]))
+  return Object.fromEntries(
+    attrs.flatMap(({ name }) => {
+      const { equal } = facts.dims[name] ?? {}
+      const extent = equal === undefined ? undefined : evaluateCount(equal, { ...usual, ...dims })
+      return extent === undefined ? [] : [[name, extent]]
+    }),
+  )
+}
 
 /** Attributes that hold the length of the longest sequence, if no tensor does. */
 function sequenceAttrs({ attrs }: KernelEntry, facts: Facts, sequences: Sequences, dims: Extents): Record<string, number> {

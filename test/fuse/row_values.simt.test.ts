@@ -1,17 +1,11 @@
 /** Attention that stores values of rows, as emitted source on the CPU device: each main loop equals the bodies of its nodes. */
-import { cp, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { rm } from 'node:fs/promises'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { heddle, repository } from '../cli/host.js'
+import { heddle, projectOf } from '../cli/host.js'
 
 let folder: string
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'heddle-rows-'))
-  await cp(join(repository, 'test/projects/row_values/specs'), join(folder, 'specs'), { recursive: true })
-  await writeFile(join(folder, 'package.json'), '{"type":"module"}')
-  await mkdir(join(folder, 'node_modules'))
-  await symlink(repository, join(folder, 'node_modules/heddle'))
+  folder = await projectOf('row_values')
   expect(await heddle(['gen'], folder)).toMatchObject({ exitCode: 0 })
 })
 afterAll(() => rm(folder, { recursive: true }))

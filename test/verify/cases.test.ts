@@ -78,6 +78,28 @@ describe('casesOf', () => {
     expect(new Set(casesOf({ ...heads, fixedDims: {} }).map(({ dims }) => dims.s)).size).toBeLessThan(6)
   })
 
+  it('varies every outer dimension, of which a kernel may have many', () => {
+    const axes = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'n']
+    const buffers = transposedSum.buffers.map((buffer) => ({ ...buffer, dims: axes }))
+    const wide = { ...entryOf('softmax', 'f32'), dims: axes, buffers, facts: { ...transposedSum.facts, loops: ['n'] } }
+    for (const drawn of ['each', 'by turns'] as const) {
+      const found = casesOf(wide, checkedElements.usual, drawn)
+      for (const axis of axes) expect(new Set(found.map(({ dims }) => dims[axis])).size, axis).toBeGreaterThan(1)
+    }
+  })
+
+  it('gives an attribute the extent that facts state of it', () => {
+    const entry = entryOf('softmax', 'f32')
+    const twice = { type: 'i32' as const, name: 'k', default: 1 }
+    const facts = { ...transposedSum.facts, loops: ['n'], dims: { k: { equal: ['mul', 2, 'n'] as const } } }
+    const found = casesOf({ ...entry, attrs: [twice], facts })
+    expect(found.map(({ attrs }) => attrs.k)).toEqual(found.map(({ dims }) => 2 * (dims.n ?? 0)))
+    // The twin: without the fact it keeps its default.
+    expect(new Set(casesOf({ ...entry, attrs: [twice], facts: { ...facts, dims: {} } }).map(({ attrs }) => attrs.k))).toEqual(
+      new Set([1]),
+    )
+  })
+
   it('knows no kernel by its name', () => {
     const named = casesOf({ ...entryOf('embedding_lookup', 'f32'), op: 'unheard_of' })
     expect(named.map(({ dims }) => dims)).toEqual(casesOf(entryOf('embedding_lookup', 'f32')).map(({ dims }) => dims))
