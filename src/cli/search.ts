@@ -193,7 +193,10 @@ export const searchCommand = (context: () => CliContext) =>
     .addOption(compiledDeviceOption())
     .addOption(onOption())
     .addOption(
-      new Option('--minutes <count>', 'time limit; half of it measures groups, and a later search goes on')
+      new Option(
+        '--minutes <count>',
+        'time limit of measuring; half of it measures groups, and a later search goes on; kernels of the found plan are checked after it',
+      )
         .argParser(minutesOf)
         .default(8),
     )
