@@ -18,6 +18,8 @@ const called = (a: Value, changes: Partial<Value>): Value => ({
   isMoved: false,
   isConstant: false,
   open: undefined,
+  factor: undefined,
+  factorRoots: undefined,
   calls: true,
   isPositive: false,
   ...changes,
@@ -160,7 +162,7 @@ export function summed(a: Value, length: Count): Value {
     products: unique(a.products, [length]),
     roots: a.roots + 1,
     sources: new Set([{}]),
-    ...asError(largest([errorOf(a), sizeOf(a)])),
+    ...asError(largest([errorOf(a), [a.magnitude * Math.max(1, a.factor ?? 1), a.roots + (a.factorRoots ?? 0)]])),
     open: length,
   }
 }

@@ -24,7 +24,7 @@ export const longest = ([first, ...others]: readonly Count[]): Count | undefined
 /** Powers of two that scale the other operand to about 1. If the divisor depends on sizes, that of the longest sums is used. */
 function steps(divide: Count): Value {
   const step = 2 ** -Math.round(Math.log2(typeof divide === 'number' ? divide : longSum) / 2)
-  return leaf([step, 2 * step], 1)
+  return { ...leaf([step, 2 * step], 1), factor: step }
 }
 
 /** Abstract value of an input, from its domain. */
@@ -38,12 +38,14 @@ export function inputValue(param: TensorParam, domain: Domain | undefined): Valu
   const bounds = [...(domain?.from ?? []), ...(domain?.to ?? [])].flatMap((bound) => (typeof bound === 'number' ? [bound] : []))
   const isBounded = bounds.length === (domain?.from?.length ?? 0) + (domain?.to?.length ?? 0) && bounds.length > 0
   if (typeof dtype === 'string' && dtypeInfo[dtype].scalar === 'i32')
-    return integer(isBounded ? Math.max(...bounds.map(Math.abs)) : 2 ** 14, 1)
+    return isBounded ? { ...integer(largestOf(bounds), 1), factor: Math.max(1, largestOf(bounds)) } : integer(2 ** 14, 1)
   if (dtype === 'i8') return leaf([1, 127], 1)
   if (!isBounded) return leaf([1, 2], 1, false)
-  const size = Math.max(...bounds.map(Math.abs))
+  const size = largestOf(bounds)
   return { ...leaf([0.1], size, Math.min(...bounds) >= 0) }
 }
+
+const largestOf = (bounds: readonly number[]): number => Math.max(...bounds.map(Math.abs))
 
 /** Abstract value of every output of a row program, given those of some inputs. */
 export function ofProgram(kernel: Kernel, facts: Facts, given: ReadonlyMap<string, Value>): Record<string, Value> {
@@ -200,8 +202,9 @@ class Program {
       case 'const':
         return constant(typeof expr.value === 'number' ? expr.value : 0)
       case 'dim':
-      case 'index':
         return integer(2 ** 14, 1)
+      case 'index':
+        return { ...integer(2 ** 14, 1), factorRoots: 2 }
       case 'attr':
         return this.#attr(expr.name)
       case 'local':

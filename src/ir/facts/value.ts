@@ -20,6 +20,10 @@ export interface Value {
   readonly sums: readonly Count[]
   readonly products: readonly Count[]
   readonly magnitude: number
+  /** Largest integer factor in it, which the terms of a sum may share, as that of their row; 1 without any. */
+  readonly factor?: number | undefined
+  /** Exponent of the root of the sum length in that factor: 2 for an index. */
+  readonly factorRoots?: number | undefined
   /** Exponent of the root of the sum length in the magnitude: a sum of terms of either sign is that root larger than one of them. */
   readonly roots: number
   /** The sums that make it grow: two factors with the same sources are powers of one number. */
@@ -101,6 +105,8 @@ export const joined = (a: Value, b: Value) => ({
   factors: Math.max(a.factors, b.factors),
   sources: new Set([...a.sources, ...b.sources]),
   steep: a.steep || b.steep,
+  factor: Math.max(a.factor ?? 1, b.factor ?? 1),
+  factorRoots: Math.max(a.factorRoots ?? 0, b.factorRoots ?? 0),
   isMoved: false,
   open: undefined,
 })
@@ -178,6 +184,8 @@ export function times(a: Value, b: Value, isSquare = false): Value {
   ])
   return {
     ...joined(a, b),
+    factor: (a.factor ?? 1) * (b.factor ?? 1),
+    factorRoots: (a.factorRoots ?? 0) + (b.factorRoots ?? 0),
     exact,
     isStored: exact !== undefined,
     roundings: a.roundings + b.roundings + 1,
