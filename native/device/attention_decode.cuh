@@ -37,6 +37,7 @@
 
 #include "attention_decode_heads.cuh"
 #include "scratch.cuh"
+#include "sharing.cuh"
 
 #if defined(HEDDLE_SIMT)
 #pragma GCC visibility push(hidden)
@@ -49,14 +50,6 @@ struct DecodeGrid {
   int warps;    // per block
   int cluster;  // blocks that share a segment's places
 };
-
-inline int64_t decode_multiprocessors() {
-#if !defined(HEDDLE_HOPPER)
-  return 132;
-#else
-  return longest(device_attribute(cudaDevAttrMultiProcessorCount), int64_t{1});
-#endif
-}
 
 inline int64_t decode_shared_limit() {
 #if !defined(HEDDLE_HOPPER)
@@ -75,11 +68,18 @@ template <class Shape, bool Whole, class Slots>
 constexpr int64_t resident_warps =
     has_ring<Whole, Slots> && decode_resident<Shape> == 2 ? (Slots::has_fresh ? 20 : 24) : 8 * decode_resident<Shape>;
 
-/// `items`: query rows times heads, of which a multiprocessor computes `resident` warps at once; further blocks wait. Only an upper limit of
-/// the number of places is known, so a block may find that it has none.
+/// Shared memory of a block that needs `bytes`, so that few blocks lie evenly. `alone`: the launch has one query row. The matmul of one row after it
+/// needs the cache that shared memory takes: blocks of more than half of the multiprocessors lie in pairs, which leaves it the others.
+inline uint32_t decode_bytes(int64_t blocks, uint32_t bytes, bool alone) {
+  constexpr int64_t most_sharing = 3;
+  return evenly_shared(blocks, bytes, alone && 2 * blocks > multiprocessors_of_device() ? 0 : most_sharing);
+}
+
+/// `items`: query rows times heads, of which a multiprocessor computes `resident` warps at once; further blocks wait. `ring_bytes` and `sums`:
+/// shared memory of a warp and of a block. Only an upper limit of the number of places is known, so a block may find that it has none.
 template <class Shape>
-DecodeGrid decode_grid(int64_t items, int64_t places, int64_t resident) {
-  const int64_t multiprocessors = decode_multiprocessors();
+DecodeGrid decode_grid(int64_t items, int64_t places, int64_t resident, int64_t ring_bytes, int64_t sums) {
+  const int64_t multiprocessors = multiprocessors_of_device();
 #if !defined(HEDDLE_HOPPER)
   constexpr bool has_clusters = false;
 #else
@@ -89,10 +89,16 @@ DecodeGrid decode_grid(int64_t items, int64_t places, int64_t resident) {
   const int64_t segments = DecodeSplit::most_of(places), blocks = items * segments;
   const int64_t pieces = (DecodeSplit::longest_of(places) + Shape::piece - 1) / Shape::piece;
   const int64_t workers = segments > 1 ? Shape::split_workers : Shape::workers, useful = pieces < workers ? pieces : workers;
-  const int64_t most_warps = blocks > multiprocessors ? Shape::crowded_warps : Shape::warps;
+  const int64_t by_memory = shared_of_multiprocessor() / (Shape::warps * ring_bytes + sums + shared_of_system);
+  const int64_t by_registers = resident / Shape::warps;
+  const bool is_crowded = even_share(blocks) > (by_memory < by_registers ? by_memory : by_registers);
+  const int64_t most_warps = is_crowded ? Shape::crowded_warps : Shape::warps;
   DecodeGrid grid = {1, 1};
   // Most blocks of split rows may have no places: those that have some are not made smaller for the others.
-  while (grid.warps < most_warps && grid.warps < useful && (segments > 1 || items * grid.warps * 2 <= resident * multiprocessors)) grid.warps *= 2;
+  const auto fits = [&](int64_t warps) { return segments > 1 || ring_bytes > 0 || items * warps <= resident * multiprocessors; };
+  while (grid.warps < most_warps && grid.warps < useful && fits(2 * grid.warps)) grid.warps *= 2;
+  // A device with less shared memory than the pieces of all warps take.
+  while (grid.warps > 1 && grid.warps * ring_bytes + sums > decode_shared_limit()) grid.warps /= 2;
   // Each further block of a cluster costs a microsecond, about the time of four consecutive pieces.
   while (has_clusters && grid.cluster < most_cluster && grid.cluster * grid.warps * 2 <= useful &&
          blocks * grid.cluster * 2 <= multiprocessors && pieces >= worthwhile * grid.warps * grid.cluster) {
@@ -116,39 +122,42 @@ int32_t launch_decode_kernel(const heddle_launch* queue, heddle_error* error, co
   const bool is_split = extents.segments > 1;
   const Scratch scratch(queue, error, name, is_split ? DecodeSums<Shape>::rows(rows, extents.segments) : 0);
   if (scratch.status != HEDDLE_OK) return scratch.status;
+  const int64_t blocks = items * grid.cluster * extents.segments;
   LaunchConfig config{name, dim3(static_cast<unsigned int>(items * grid.cluster), static_cast<unsigned int>(extents.segments)),
-                      dim3(static_cast<unsigned int>(32 * grid.warps)), shared_bytes, Sync::block, true};
+                      dim3(static_cast<unsigned int>(32 * grid.warps)), decode_bytes(blocks, shared_bytes, rows == extents.heads), Sync::block, true};
   config.cluster = static_cast<uint32_t>(grid.cluster);
   const int32_t status = launch(queue, error, config, kernel, extents, key, value, out, scratch.out(), slots, caches...);
   if (status != HEDDLE_OK || !is_split) return status;
   constexpr int64_t most_threads = 256;
-  const int64_t threads = (extents.value_dim + 3) / 4 * decode_chains, warps = (threads + warp_lanes - 1) / warp_lanes;
+  const int64_t threads = ((extents.value_dim + 3) / 4) << chain_bits, warps = (threads + warp_lanes - 1) / warp_lanes;
   const unsigned int block = static_cast<unsigned int>(warps * warp_lanes < most_threads ? warps * warp_lanes : most_threads);
   const LaunchConfig join{name, dim3(static_cast<unsigned int>(rows)), dim3(block), 0, Sync::warp, true};
   return launch(queue, error, join, attention_decode_join<O, Shape, Whole, Slots>, extents, scratch.in(), out, slots);
 }
 
-/// Fewer warps a block, if a device has less shared memory than the pieces of all take beside `sums`.
-inline DecodeGrid fitting(DecodeGrid grid, uint32_t ring_bytes, uint32_t sums) {
-  while (grid.warps > 1 && static_cast<int64_t>(grid.warps) * ring_bytes + sums > decode_shared_limit()) grid.warps /= 2;
-  return grid;
+/// Shared memory of a warp's pieces, 0 where they are in registers.
+template <class T, class Shape, bool Whole, class Slots>
+uint32_t decode_ring_bytes() {
+  if constexpr (has_ring<Whole, Slots>) {
+    return RingPieces<T, Shape, Slots>::shared_bytes(1);
+  } else {
+    return 0;
+  }
 }
 
 /// Enqueues a kernel of one shape.
 template <class Shape, bool Whole, class T, class O, class Slots, class... Caches>
 int32_t launch_decode_shape(const heddle_launch* queue, heddle_error* error, const char* name, int64_t items, int64_t rows, DecodeGrid grid,
                             DecodeExtents extents, In<T> key, In<T> value, Out<O> out, Slots slots, Caches... caches) {
-  const uint32_t sums = Shape::shared_bytes(extents.places);
+  const uint32_t bytes = static_cast<uint32_t>(grid.warps) * decode_ring_bytes<T, Shape, Whole, Slots>() + Shape::shared_bytes(extents.places);
+  const auto start = [&](auto kernel) {
+    return launch_decode_kernel<Shape, Whole, T, O, Slots, Caches...>(queue, error, name, items, rows, grid, bytes, kernel, extents, key, value, out,
+                                                                      slots, caches...);
+  };
   if constexpr (has_ring<Whole, Slots>) {
-    using Pieces = RingPieces<T, Shape, Slots>;
-    grid = fitting(grid, Pieces::shared_bytes(1), sums);
-    return launch_decode_kernel<Shape, Whole, T, O, Slots, Caches...>(queue, error, name, items, rows, grid, Pieces::shared_bytes(grid.warps) + sums,
-                                                                      attention_decode_ring<T, O, Shape, Slots, Caches...>, extents, key, value, out,
-                                                                      slots, caches...);
+    return start(attention_decode_ring<T, O, Shape, Slots, Caches...>);
   } else {
-    return launch_decode_kernel<Shape, Whole, T, O, Slots, Caches...>(queue, error, name, items, rows, grid, sums,
-                                                                      attention_decode<T, O, Shape, Whole, Slots, Caches...>, extents, key, value, out,
-                                                                      slots, caches...);
+    return start(attention_decode<T, O, Shape, Whole, Slots, Caches...>);
   }
 }
 
@@ -200,7 +209,7 @@ int32_t launch_attention_decode(const heddle_launch* launch, heddle_error* error
       using Shape = DecodeHeads<T, decltype(size)::value>;
       const int64_t groups = items.value / given.shared * ((given.shared + Shape::rows - 1) / Shape::rows);
       const uint32_t sums = Shape::shared_bytes(given.places, extents.shared);
-      const DecodeGrid grid = fitting(decode_grid<Shape>(groups, given.places, Shape::resident_warps), Shape::ring_bytes, sums);
+      const DecodeGrid grid = decode_grid<Shape>(groups, given.places, Shape::resident_warps, Shape::ring_bytes, sums);
       const uint32_t bytes = static_cast<uint32_t>(grid.warps) * Shape::ring_bytes + sums;
       return launch_decode_kernel<Shape, true, T, O, Slots, Caches...>(launch, error, name, groups, items.value, grid, bytes,
                                                                        attention_decode_heads<T, O, Shape, Slots, Caches...>, extents, key, value,
@@ -214,7 +223,8 @@ int32_t launch_attention_decode(const heddle_launch* launch, heddle_error* error
   const auto start_rows = [&](auto lanes, auto chunks, auto whole, auto rows) {
     using Shape = DecodeShape<T, decltype(lanes)::value, decltype(chunks)::value, decltype(rows)::value>;
     const int64_t groups = items.value / given.shared * ((given.shared + Shape::rows - 1) / Shape::rows);
-    const DecodeGrid grid = decode_grid<Shape>(groups, given.places, resident_warps<Shape, decltype(whole)::value, Slots>);
+    const DecodeGrid grid = decode_grid<Shape>(groups, given.places, resident_warps<Shape, decltype(whole)::value, Slots>,
+                                               decode_ring_bytes<T, Shape, decltype(whole)::value, Slots>(), Shape::shared_bytes(given.places));
     return launch_decode_shape<Shape, decltype(whole)::value>(launch, error, name, groups, items.value, grid, extents, key, value, out, slots,
                                                               caches...);
   };

@@ -23,7 +23,7 @@ struct DecodeHeads {
   static constexpr int workers = 16, split_workers = 8;   // of a row in one segment, and of each segment of one in several
   // Per block at most, and where blocks wait for one another: what waits in two blocks of four warps fills the shared memory.
   static constexpr int warps = 8, crowded_warps = 4;
-  static constexpr int64_t resident_warps = 64;  // twice those that fit: a step of 64 sequences measured faster with small blocks that wait
+  static constexpr int resident_warps = HeadDim == 64 ? 16 : 8;  // of a multiprocessor, by registers
   static constexpr int key_chunks = HeadDim / 32, value_chunks = HeadDim / 64;
   static constexpr uint32_t row_bytes = (size + 4) * 4;  // as in DecodeShape
   static constexpr int ahead = 2, row_chunks = HeadDim / 8;  // pieces of a warp on their way, and chunks of 16 bytes of a key

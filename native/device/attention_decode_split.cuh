@@ -140,19 +140,20 @@ struct DecodeItem {
 };
 
 /// Combines the sums of `received` workers, those of row r in `slot_of(worker, r)`, to results if a row has one segment, otherwise to the
-/// input of attention_decode_join. `Chains` lanes share the slots of a column.
-template <int Chains, class Shape, bool Whole, class SlotOf, class O, class Slots>
-__device__ __forceinline__ void finish_segment(const DecodeExtents& extents, const DecodeItem& item, int received, SlotOf slot_of,
+/// input of attention_decode_join.
+template <class Shape, bool Whole, class SlotOf, class O, class Slots>
+__device__ __forceinline__ void finish_decode(const DecodeExtents& extents, const DecodeItem& item, int received, SlotOf slot_of,
                                               const Out<O>& out, const Out<float>& parts, const Slots& slots) {
   const int columns4 = (extents.value_dim + 3) / 4;
-  const int threads = static_cast<int>(blockDim.x) / Chains, own = static_cast<int>(threadIdx.x) / Chains;
+  // The few workers of a segment are not worth several lanes a column.
+  const DecodeChains chains = {item.segments == 1 ? chain_bits : 0};
   // Warps stay together in the loop, since lanes exchange values.
-  for (int at = 0; at < columns4 * item.heads; at += threads) {
-    const int place = min(at + own, columns4 * item.heads - 1), r = place / columns4, c = place % columns4 * 4;
-    const DecodeTotals all = put_together<Chains>(received, Shape::size, c, [&](int slot, int column) {
+  for (int at = 0; at < columns4 * item.heads; at += chains.groups()) {
+    const int place = min(at + chains.group(), columns4 * item.heads - 1), r = place / columns4, c = place % columns4 * 4;
+    const DecodeTotals all = put_together(chains, received, Shape::size, c, [&](int slot, int column) {
       return load_shared_16<float>(slot_of(slot, r) + static_cast<uint32_t>(column) * 4);
     });
-    if (at + own != place || threadIdx.x % Chains != 0) continue;
+    if (at + chains.group() != place || chains.own() != 0) continue;
     const int head = item.first_head + r;
     if (item.segments == 1) {
       store_decoded<Whole>(out, slots, all, item.b, head, item.i, c, extents.value_dim);
@@ -163,14 +164,6 @@ __device__ __forceinline__ void finish_segment(const DecodeExtents& extents, con
     parts.set_pack(start + c, Pack<float, 4>{{all.sums[0], all.sums[1], all.sums[2], all.sums[3]}});
     if (c == 0) parts.set_pack(start + Shape::size, Pack<float, 4>{{all.top, all.total, all.peak, 0.0f}});
   }
-}
-
-/// The same with as many lanes as the number of workers is worth.
-template <class Shape, bool Whole, class SlotOf, class O, class Slots>
-__device__ __forceinline__ void finish_decode(const DecodeExtents& extents, const DecodeItem& item, int received, SlotOf slot_of,
-                                              const Out<O>& out, const Out<float>& parts, const Slots& slots) {
-  if (item.segments == 1) return finish_segment<decode_chains, Shape, Whole>(extents, item, received, slot_of, out, parts, slots);
-  finish_segment<1, Shape, Whole>(extents, item, received, slot_of, out, parts, slots);
 }
 
 /// Combines the segments of rows that have several: one block for each query row of each head.
@@ -188,14 +181,14 @@ __global__ void __launch_bounds__(256) attention_decode_join(const DecodeExtents
   const int64_t row = (static_cast<int64_t>(b) * extents.queries + i) * extents.heads + head;
   const int64_t start = DecodeSums<Shape>::rows(row, extents.segments);
   const int columns4 = (extents.value_dim + 3) / 4;
-  const int threads = static_cast<int>(blockDim.x) / decode_chains, own = static_cast<int>(threadIdx.x) / decode_chains;
+  constexpr DecodeChains chains = {chain_bits};
   // Warps stay together in the loop, since lanes exchange values.
-  for (int at = 0; at < columns4; at += threads) {
-    const int place = min(at + own, columns4 - 1);
-    const DecodeTotals all = put_together<decode_chains>(count, Shape::size, place * 4, [&](int segment, int column) {
+  for (int at = 0; at < columns4; at += chains.groups()) {
+    const int place = min(at + chains.group(), columns4 - 1);
+    const DecodeTotals all = put_together(chains, count, Shape::size, place * 4, [&](int segment, int column) {
       return sums.template get_pack<4>(start + segment * DecodeSums<Shape>::floats + column);
     });
-    if (at + own != place || threadIdx.x % decode_chains != 0) continue;
+    if (at + chains.group() != place || chains.own() != 0) continue;
     store_decoded<Whole>(out, slots, all, b, head, i, place * 4, extents.value_dim);
   }
 }

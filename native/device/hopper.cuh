@@ -154,14 +154,6 @@ __device__ __forceinline__ void copy_permuted_to_both(Shared16 to, const CUtenso
       : "memory");
 }
 
-/// Starts the copy of `count` elements from `offset` on. Their size and address must be multiples of 16 bytes.
-template <class T>
-__device__ __forceinline__ void copy_contiguous(Shared16 to, const In<T>& from, int64_t offset, int count, PhaseBarrier done) {
-  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to.address),
-               "l"(from.data + offset), "r"(count * static_cast<int>(sizeof(T))), "r"(done.address)
-               : "memory");
-}
-
 /// Makes this thread's writes and asynchronous copies to shared memory visible to wgmma; a barrier must follow.
 __device__ __forceinline__ void publish_to_products() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 

@@ -166,11 +166,16 @@ int32_t launch_tiles(const heddle_launch* queue, heddle_error* error, const char
   const int steps = static_cast<int>(steps_of<T>(k));
   const dim3 grid(static_cast<unsigned int>((m + Tile::rows - 1) / Tile::rows * Tile::split),
                   static_cast<unsigned int>((n + Tile::columns - 1) / Tile::columns));
-  const int most = most_stages<Tile>(static_cast<int64_t>(grid.x) * grid.y, steps, device_attribute(cudaDevAttrMultiProcessorCount));
+  const int64_t blocks = static_cast<int64_t>(grid.x) * grid.y;
+  const int most = most_stages<Tile>(blocks, steps, device_attribute(cudaDevAttrMultiProcessorCount));
   const int stages = std::min((steps + Tile::split - 1) / Tile::split, most);
   const ClusterWork work{static_cast<int>(m), static_cast<int>(n),         steps / Tile::split, steps % Tile::split, stages,
                          a_rows * step_row_bytes + Tile::b_bytes, constant_b};
-  const LaunchConfig config{name, grid, dim3(Tile::threads), Tile::shared_bytes(stages), Sync::block, true, Tile::split};
+  // Memory keeps apart two blocks of a long k that would share one multiprocessor and leave another without any. Larger clusters, and blocks
+  // that do not fill the device, would wait too long for room.
+  const bool apart = Tile::split == 2 && steps >= long_k && fills_shares(blocks);
+  const LaunchConfig config{name, grid, dim3(Tile::threads), evenly_shared(blocks, Tile::shared_bytes(stages), apart ? 1 : 0), Sync::block, true,
+                            Tile::split};
   return launch(queue, error, config, matmul_cluster<T, Tile, Epilogue>, a_map, b_map, work, epilogue);
 }
 

@@ -6,6 +6,7 @@
 #include "matmul_choice.cuh"
 #include "matmul_cluster_tile.cuh"
 #include "matmul_epilogue.cuh"
+#include "sharing.cuh"
 
 #if defined(HEDDLE_HOPPER)
 
@@ -65,13 +66,14 @@ inline bool fill(const MatmulChoice& choice, int64_t n, int64_t multiprocessors)
   return rounds == 1 || 5 * blocks >= 4 * rounds * multiprocessors;
 }
 
+constexpr int64_t long_k = 24;  // steps
+
 /// Maximum number of stages of a block. Low for a short k divided by two blocks, so that the next launch's blocks start beside them. If
 /// more blocks divide k there are few blocks in all, and much shared memory keeps each on a multiprocessor of its own. For a long k as many
 /// as weights_under_way allows.
 template <class Tile>
 int most_stages(int64_t blocks, int64_t steps, int64_t multiprocessors) {
   constexpr int many = 8, few = 4;
-  constexpr int64_t long_k = 24;
   if (Tile::split > 2) return many;
   if (steps < long_k) return few;
   const int64_t sharing = blocks <= multiprocessors ? 1 : 2;

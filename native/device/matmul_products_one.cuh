@@ -234,7 +234,7 @@ int32_t launch_products_one(const heddle_launch* queue, heddle_error* error, con
     return fail(error, HEDDLE_INVALID, "kernel %s: n is %lld and k is %lld: too large for a launch", name, static_cast<long long>(n),
                 static_cast<long long>(k));
   }
-  const LaunchConfig config{name, dim3(static_cast<unsigned int>(blocks)), dim3(Tile::threads), 0, Sync::block, true};
+  const LaunchConfig config{name, dim3(static_cast<unsigned int>(blocks)), dim3(Tile::threads), memory_of_one_row(blocks), Sync::block, true};
   const bool whole = n % Tile::columns == 0 && slots.whole_chunks();
   const auto run = [&](auto kernel) { return launch(queue, error, config, kernel, n, static_cast<int>(k), constant, slots); };
   return run(whole ? matmul_products_one<true, Slots> : matmul_products_one<false, Slots>);

@@ -6,6 +6,7 @@
 #define HEDDLE_MATMUL_ROWS_CUH
 
 #include "matmul_epilogue.cuh"
+#include "sharing.cuh"
 #include "vector.cuh"
 
 namespace heddle {
@@ -106,6 +107,13 @@ __global__ void __launch_bounds__(32 * Warps, Warps == RowsTile::few_warps ? Row
   Call::template finish<Whole>(epilogue, r, static_cast<int>(column), valid, total, loaded);
 }
 
+/// Shared memory that divides the blocks of one row evenly, where they fill the device. Among many blocks a multiprocessor one more or less
+/// matters little.
+inline uint32_t memory_of_one_row(int64_t blocks) {
+  constexpr int64_t most_sharing = 4;
+  return fills_shares(blocks) ? evenly_shared(blocks, 0, most_sharing) : 0;
+}
+
 /// Enqueues the matmul of at most `RowsTile::most_rows` rows. Refuses more than 2^31 - 1 blocks.
 template <class T, class Epilogue>
 int32_t launch_matmul_rows(const heddle_launch* queue, heddle_error* error, const char* name, int64_t m, int64_t n, int64_t k,
@@ -115,16 +123,11 @@ int32_t launch_matmul_rows(const heddle_launch* queue, heddle_error* error, cons
     return fail(error, HEDDLE_INVALID, "kernel %s: n is %lld and k is %lld, expected at most 2147483647 for k and eight times that for n", name,
                 static_cast<long long>(n), static_cast<long long>(k));
   }
-#if defined(HEDDLE_SIMT)
-  constexpr int64_t multiprocessors = 132;
-#else
-  const int64_t multiprocessors = longest(device_attribute(cudaDevAttrMultiProcessorCount), int64_t{1});
-#endif
   // Small blocks have as many threads in total as large ones only where there are enough of them.
-  const bool small = m == 1 && blocks >= 3 * multiprocessors;
+  const bool small = m == 1 && blocks >= 3 * multiprocessors_of_device();
   const int64_t wanted = (k + RowsTile::warp_k - 1) / RowsTile::warp_k, most = small ? RowsTile::few_warps : RowsTile::most_warps;
   const int64_t warps = wanted < most ? wanted : most;
-  LaunchConfig config{name, dim3(static_cast<unsigned int>(blocks)), dim3(static_cast<unsigned int>(32 * warps)), 0, Sync::block};
+  LaunchConfig config{name, dim3(static_cast<unsigned int>(blocks)), dim3(static_cast<unsigned int>(32 * warps)), m == 1 ? memory_of_one_row(blocks) : 0, Sync::block};
   config.starts_early = true;
   const bool whole = n % RowsTile::columns == 0 && EpilogueCall<Epilogue>::whole_chunks(epilogue);
   const auto run = [&](auto kernel) {

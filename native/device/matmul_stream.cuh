@@ -131,13 +131,6 @@ bool streams_products(int64_t m, int64_t n, int64_t k, const Slots& slots) {
          stream_sharing<Slots>(n) >= least_sharing;
 }
 
-/// Shared memory of a block such that at most `sharing` blocks fit a multiprocessor: more on one would leave another without any.
-inline uint32_t memory_of_sharing(int sharing) {
-  constexpr int of_system = 1024, alignment = 128;  // per block
-  const int beyond = device_attribute(cudaDevAttrMaxSharedMemoryPerMultiprocessor) / (sharing + 1) - of_system;
-  return static_cast<uint32_t>((beyond / alignment + 1) * alignment);
-}
-
 /// Enqueues epilogue(a x b transposed, a x b2 transposed, ...) of rows that streams_products(). `constant_b`: no launch writes the right
 /// factors, so that they may be read while earlier launches run.
 template <class Slots>
@@ -162,7 +155,7 @@ int32_t launch_products_stream(const heddle_launch* queue, heddle_error* error, 
                         static_cast<int>(a_rows), stages,              constant_b};
   const uint32_t stage_bytes = static_cast<uint32_t>(a_rows) * box_row_bytes + Tile::b_bytes + Tile::barrier_bytes;
   const LaunchConfig config{name, dim3(static_cast<unsigned int>(Tile::cluster * clusters)), dim3(Tile::threads),
-                            std::max(stages * stage_bytes, memory_of_sharing(sharing)), Sync::block, true, Tile::cluster};
+                            std::max(stages * stage_bytes, static_cast<uint32_t>(memory_of_sharing(sharing))), Sync::block, true, Tile::cluster};
   return launch(queue, error, config, matmul_stream<Tile, Slots>, a_map, b_maps, work, slots);
 }
 

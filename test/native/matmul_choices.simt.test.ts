@@ -41,6 +41,17 @@ test('float32 has tiles of multiply-adds, and k is divided where too few blocks 
   expect(results.get('f32_8192x768x3072')?.message).toBe('fma_128x128_1 fma_128x128_1')
 })
 
+test('shared memory keeps blocks evenly apart: one more than its share does not fit a multiprocessor', () => {
+  const [multiprocessors, all, ofSystem] = [132, 228 * 1024, 1024]
+  for (const blocks of [16, 98, 128, 132, 133, 200, 256, 300, 396, 397]) {
+    const [bytes, fills] = (results.get(`share_${blocks}`)?.values ?? []).map(Number)
+    const share = Math.ceil(blocks / multiprocessors)
+    if (share > 3) expect(bytes, `${blocks} blocks`).toBe(1000)
+    else expect(Math.floor(all / ((bytes ?? 0) + ofSystem)), `${blocks} blocks`).toBe(share)
+    expect(fills, `${blocks} blocks`).toBe(blocks >= 0.75 * share * multiprocessors ? 1 : 0)
+  }
+})
+
 test('blocks do not divide a k of one step', () => {
   expect(results.get('f16_400x4096x64')?.values).toEqual([0])
   expect(results.get('f16_400x14336x4096')?.values).toEqual([1])

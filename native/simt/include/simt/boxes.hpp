@@ -69,13 +69,6 @@ inline void arrive_box(Worker& block, const EngineCopy& copy) {
   arrive_bytes(block, copy);
 }
 
-inline void arrive_contiguous(Worker& block, const EngineCopy& copy) {
-  const char* from = nullptr;
-  memcpy(&from, copy.source, sizeof from);
-  memcpy(block.dynamic->data + copy.to, from, copy.bytes);
-  arrive_bytes(block, copy);
-}
-
 inline void arrive_sent(Worker& block, const EngineCopy& copy) {
   memcpy(block.dynamic->data + copy.to, copy.source, copy.bytes);
   arrive_bytes(block, copy);

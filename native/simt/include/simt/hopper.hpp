@@ -125,19 +125,6 @@ inline void copy_permuted_to_both(Shared16 to, const CUtensorMap& map, PhaseBarr
   simt::start_box(3, to.address, done.address, map, {column, 0, eight, 0, group}, {file, line});
 }
 
-template <class T>
-inline void copy_contiguous(Shared16 to, const In<T>& from, int64_t offset, int count, PhaseBarrier done, HEDDLE_SIMT_HERE) {
-  const uint32_t bytes = static_cast<uint32_t>(count) * static_cast<uint32_t>(sizeof(T));
-  const char* const source = from.buffer().data + offset * static_cast<int64_t>(sizeof(T));
-  if (count > 0) from.buffer().check(offset, 1, sizeof(T), "read");
-  if (count > 0) from.buffer().check(offset + count - 1, 1, sizeof(T), "read");
-  if (bytes % 16 != 0 || to.address % 16 != 0 || reinterpret_cast<uintptr_t>(source) % 16 != 0) {
-    simt::current->fault("%u bytes from element %lld of %s on are copied at %s:%d, in part of a 16-byte word", bytes, static_cast<long long>(offset),
-                         from.buffer().name, simt::Site{file, line}.name(), line);
-  }
-  simt::start_engine_copy(simt::arrive_contiguous, source, 1u << simt::current->rank, to.address, done.address, bytes, simt::Swizzle::none, false, {file, line});
-}
-
 template <int Registers>
 inline void shrink_registers(HEDDLE_SIMT_HERE) {
   simt::set_registers(Registers, false, {file, line});
