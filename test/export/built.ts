@@ -1,5 +1,7 @@
 /** Exports built and run: by CMake as their users do, or, for speed, linked with kernels that the run in Node has compiled already. */
-import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
+import { rmSync } from 'node:fs'
+import { mkdtemp, readdir, readFile, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { formatSafetensors, parseSafetensors, type StoredTensor } from '../../src/checkpoint/safetensors.js'
 import { demandKernels, findCxx, runTool, searchManifests } from '../../src/toolchain/index.js'
@@ -161,15 +163,15 @@ export async function linkedTo(
 
 let objects: Promise<readonly string[]> | undefined
 
-/** The objects that every export needs, compiled once. */
+/** The objects that every export needs, compiled once for all test files of a worker: the folder of the first export may be gone by then. */
 const runtimeObjects = (cxx: string, folder: string): Promise<readonly string[]> => {
   objects ??= compiled(cxx, folder)
   return objects
 }
 
 async function compiled(cxx: string, folder: string): Promise<readonly string[]> {
-  const out = join(folder, 'objects')
-  await mkdir(out, { recursive: true })
+  const out = await mkdtemp(join(tmpdir(), 'heddle-objects-'))
+  process.once('exit', () => rmSync(out, { recursive: true, force: true }))
   const include = ['include', 'src/export', 'src/simt/include', 'src/simt/plugin'].flatMap((name) => ['-I', join(folder, name)])
   const sources: readonly (readonly [string, readonly string[]])[] = [
     ...['program', 'place', 'weights', 'backend_simt'].map((name) => [`src/export/${name}.cpp`, ['-O1']] as const),
