@@ -1,11 +1,14 @@
 /** Walks of each kind of mapped program: elements, rows, columns and totals. Blocks are those that the launchers make (src/emit, native/device). */
+import { dtypeInfo } from '../ir/dtype.js'
 import {
+  type ChunkLoad,
   type ColumnProgram,
   type DividedStep,
   hasSections,
   type TotalProgram,
   walkOf,
 } from '../schedule/divided/divided_program.js'
+import { type HeldLoad, heldLoads } from '../schedule/divided/held_loads.js'
 import type { Reduced } from '../schedule/divided/reduction.js'
 import { intervalIn, type MappedKernel } from '../schedule/mapped.js'
 import { reducing, teamInstructions } from './combining.js'
@@ -46,20 +49,56 @@ function columnWalks({ vec }: MappedKernel, program: ColumnProgram, outer: reado
   const columns: Counted = { index: column.index, count: iterations(length, sizes) }
   const around = [...outer, columns]
   const order = [columns, ...[...outer].reverse()]
-  const walks = sequence.map((step) => columnWalk(step, around, order, vec, sizes))
+  const all = sequence.map((step) => columnWalk(step, around, order, vec, sizes))
   const tiles = (width: number): number => product(outer) * Math.max(1, Math.ceil(columns.count / (width * vec)))
-  const rows = product(walks.flatMap(({ serial, loops }) => loops.filter(({ index }) => serial.includes(index))).slice(0, 1))
+  const rows = product(all.flatMap(({ serial, loops }) => loops.filter(({ index }) => serial.includes(index))).slice(0, 1))
   const inSections = hasSections(program) && rows > rowsOfCluster
   const isWide = inSections || tiles(wideTile) >= 2 * usualMultiprocessors
   const blocks = isWide ? tiles(wideTile) : tiles(narrowTile)
   const divided = blocks < usualMultiprocessors ? blocks * parts : blocks
+  const threads = (isWide ? wideTile : narrowTile) * lanesOfChunk
+  const isFew = rows <= fewRowsOfPart * parts
+  const rowsOfThread = isFew ? rows : Math.ceil(rows / (lanesOfChunk * (divided / blocks)))
+  const held = heldLoads(program)
+  const bytes = held.reduce(
+    (sum, { loads: [load] }) => sum + (load === undefined ? 0 : wordBytes(vec * dtypeInfo[load.dtype].bytes)),
+    0,
+  )
+  const holds = rowsOfThread * (isFew ? fewThreads : threads) * bytes <= mostHeldBytes
   return {
-    walks,
+    walks: holds ? all.map((walk, i) => withoutHeld(walk, sequence[i], sequence.slice(0, i), held)) : all,
     blocks: inSections ? blocks * sectionsOf(blocks, rows) : divided,
-    threads: (isWide ? wideTile : narrowTile) * lanesOfChunk,
+    threads,
     unrolled: each,
     isAgain: true,
     rereads: false,
+  }
+}
+
+/** Rows of a part that are a thread's, and threads of its block (run_few_rows); and the memory of rows that a block holds (native/device/held_rows.cuh). */
+const fewRowsOfPart = 4
+const fewThreads = 64
+const mostHeldBytes = 108 * 1024
+const wordBytes = (bytes: number): number => Math.ceil(bytes / 16) * 16
+
+/** The walk of a step without the loads that an earlier step has left on chip. */
+function withoutHeld(
+  walk: Walk,
+  step: DividedStep | undefined,
+  earlier: readonly DividedStep[],
+  held: readonly HeldLoad[],
+): Walk {
+  const loadsIn = (of: DividedStep | undefined): readonly ChunkLoad[] => (of !== undefined && 'loads' in of ? of.loads : [])
+  const isTaken = (load: ChunkLoad): boolean =>
+    held.some(({ loads }) => loads.includes(load) && earlier.some((other) => loadsIn(other).some((each) => loads.includes(each))))
+  return {
+    ...walk,
+    reads: walk.reads.filter(
+      (_, i) =>
+        !loadsIn(step)
+          .slice(i, i + 1)
+          .some(isTaken),
+    ),
   }
 }
 

@@ -13,6 +13,7 @@ type LeafKind =
   | 'buffer'
   | 'accumulator'
   | 'announce'
+  | 'held'
   | 'request'
   | 'copy'
   | 'count'
@@ -46,6 +47,7 @@ export const leaves: {
     collected.set(loop, [])
   },
   announce: () => undefined,
+  held: () => undefined,
   request: () => undefined,
   copy,
   count({ index, divisors, quotients, remainders }, lane) {
@@ -120,14 +122,20 @@ function copy(node: Copy, lane: Lane, run: Run): void {
 }
 
 /** Loads one chunk, or all chunks of a lane. */
-function copyChunks({ row, load, access, guard, shape, prefetched, length }: Copy, lane: Lane, run: Run): void {
+function copyChunks({ row, load, access, guard, shape, prefetched, length, held }: Copy, lane: Lane, run: Run): void {
   const { lanes, chunks, vec } = run.team
+  const kept = held === undefined ? undefined : `${held.rows} ${lane.order}`
+  if (kept !== undefined && held?.is === 'taken') {
+    lane.rows.set(row, registers(kept, lane))
+    return
+  }
   if (prefetched !== undefined && chunks === 1) {
     lane.rows.set(row, registers(prefetched, lane))
     return
   }
   const values = newRegisters()
   lane.rows.set(row, values)
+  if (kept !== undefined) lane.rows.set(kept, values)
   if (!holds(guard, lane)) return
   const extent = number(length, lane)
   const own = Array.from({ length: chunks }, (_, chunk) => firstAt(chunk * lanes + lane.id, vec, run.step))

@@ -135,6 +135,7 @@ export type Loop =
   | nodes.Offset
   | nodes.Buffer
   | nodes.Copy
+  | nodes.Held
   | nodes.Prefetch
   | nodes.Request
   | nodes.CountPlaces

@@ -16,11 +16,22 @@ import {
   passesOf,
   walkOf,
 } from '../schedule/divided/divided_program.js'
+import { type HeldLoad, heldLoads } from '../schedule/divided/held_loads.js'
 import { resultsOf } from '../schedule/divided/reduction.js'
 import { isHostExpr } from '../schedule/normalise/host_expr.js'
 import type { Loop as Counted } from '../schedule/normalise/normal.js'
 import { contains, sameExpr, usesIndex } from '../schedule/normalise/rewrite.js'
-import type { Access, Accumulator, Announce, Copy, DividedLoop, Groups, Loop } from './ir.js'
+import {
+  type Access,
+  type Accumulator,
+  type Announce,
+  type Copy,
+  type DividedLoop,
+  eachLoop,
+  type Groups,
+  type Held,
+  type Loop,
+} from './ir.js'
 
 /** A program being lowered. */
 interface Draft {
@@ -31,6 +42,10 @@ interface Draft {
   readonly ofColumns: (e: Expr) => Expr
   /** True if blocks of the grid may divide the rows. */
   readonly sections: boolean
+  /** Loads of rows that threads hold. */
+  readonly held: readonly HeldLoad[]
+  /** Names of those that a walk has left so far. */
+  readonly left: Set<string>
   readonly announced: Announce[]
   /** Number of accumulators so far. */
   accumulators: number
@@ -38,14 +53,14 @@ interface Draft {
 
 export function lowerWalks(program: DividedProgram): readonly Loop[] {
   const { kind, sequence } = program
-  const lowered = (draft: Omit<Draft, 'announced' | 'accumulators'>): readonly Loop[] => {
-    const given: Draft = { ...draft, announced: [], accumulators: 0 }
+  const lowered = (draft: Omit<Draft, 'left' | 'announced' | 'accumulators'>): readonly Loop[] => {
+    const given: Draft = { ...draft, left: new Set(), announced: [], accumulators: 0 }
     return sequence.flatMap((step) => lowerStep(step, given))
   }
   if (kind === 'totals') {
     const chunk = walkOf(program).loops.at(-1)
     if (chunk === undefined) throw new Error('internal: a walk has no loop')
-    return lowered({ owner: 'grid', chunk, ofColumns: (e) => e, sections: false })
+    return lowered({ owner: 'grid', chunk, ofColumns: (e) => e, held: [], sections: false })
   }
   const { index } = program.column
   const { length } = program
@@ -59,8 +74,29 @@ export function lowerWalks(program: DividedProgram): readonly Loop[] {
         : node,
     )
   const lanes = { kind: 'for', owner: 'lane', index, length, step: 'chunk', walk: 'columns' } as const
-  const body = lowered({ owner: 'slot', chunk: { index, length }, ofColumns, sections: hasSections(program) })
-  return [{ ...lanes, together: true, unrolled: false, body }]
+  const held = heldLoads(program)
+  const body = lowered({ owner: 'slot', chunk: { index, length }, ofColumns, held, sections: hasSections(program) })
+  return [{ ...lanes, together: true, unrolled: false, body: [...heldRows(held, body), ...body] }]
+}
+
+const heldName = (at: number): string => `held ${at}`
+
+/** Shared memory of the rows that threads hold, after that of all exchanges. */
+function heldRows(held: readonly HeldLoad[], body: readonly Loop[]): readonly Held[] {
+  const exchanges: Announce[] = []
+  const rows = new Map<string, string>()
+  eachLoop(body, (loop) => {
+    if (loop.kind === 'announce') exchanges.push(loop)
+    if (loop.kind === 'for' && loop.owner === 'slot')
+      for (const each of loop.body) if (each.kind === 'copy') rows.set(each.row, loop.loops[0]?.index ?? '')
+  })
+  const made: Held[] = []
+  held.forEach(({ loads: [first], rows: length }, i) => {
+    if (first === undefined) return
+    const { name, load } = first
+    made.push({ kind: 'held', name: heldName(i), load, row: rows.get(name) ?? '', length, before: [...made], exchanges })
+  })
+  return made
 }
 
 function lowerStep(step: DividedStep, draft: Draft): readonly Loop[] {
@@ -117,15 +153,23 @@ function lowerStore({ tensor, indices, value }: StmtOf<'store'>, { owner, chunk,
   return [vector(chunk.index, [{ ...store, by: 'first slot' }])]
 }
 
-const copyOf = ({ name, load, isWhole }: ChunkLoad, { chunk: { index, length }, ofColumns }: Draft): Copy => ({
-  kind: 'copy',
-  row: name,
-  load,
-  access: inRows({ tensor: load.tensor, indices: load.indices.map(ofColumns), index }, isWhole),
-  shape: 'chunk',
-  length,
-  keep: false,
-})
+function copyOf(given: ChunkLoad, { chunk: { index, length }, ofColumns, held, left }: Draft): Copy {
+  const { name, load, isWhole } = given
+  const at = held.findIndex(({ loads }) => loads.includes(given))
+  const rows = heldName(at)
+  const is = left.has(rows) ? 'taken' : 'left'
+  if (at >= 0) left.add(rows)
+  return {
+    kind: 'copy',
+    row: name,
+    load,
+    access: inRows({ tensor: load.tensor, indices: load.indices.map(ofColumns), index }, isWhole),
+    shape: 'chunk',
+    length,
+    keep: false,
+    ...(at < 0 ? {} : { held: { rows, is } }),
+  }
+}
 
 const inRows = (place: Pick<Access, 'tensor' | 'indices' | 'index'>, isPacked: boolean): Access => ({
   ...place,

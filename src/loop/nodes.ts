@@ -100,8 +100,23 @@ export interface Copy {
   readonly keep: boolean
   /** Registers that hold the row's only chunk, if a lane has one. */
   readonly prefetched?: string
+  /** Held rows that the chunk is left for, or taken from where a launch holds them. */
+  readonly held?: { readonly rows: string; readonly is: 'left' | 'taken' }
   /** Elements beside the chunk that are loaded with it, as rows; `row` is the first of them. All are 0 where the guard does not hold. */
   readonly span?: Span
+}
+
+/** Rows of a thread's columns in shared memory, from the loop that loads them to later ones. A launch that has no room for them reads them again. */
+export interface Held {
+  readonly kind: 'held'
+  readonly name: string
+  /** The first load of the rows, in the loop over them with the index `row`. */
+  readonly load: ExprOf<'load'>
+  readonly row: string
+  readonly length: Expr
+  /** Rows and results of loops that have shared memory in front of it. */
+  readonly before: readonly Held[]
+  readonly exchanges: readonly Announce[]
 }
 
 /** A prefetch of the only chunk of a row, if a lane has one. */

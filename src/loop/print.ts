@@ -38,6 +38,8 @@ function lineOf(loop: Loop): string {
       return `registers ${loop.name}: ${loop.type} of a ${loop.shape}`
     case 'copy':
       return copyText(loop)
+    case 'held':
+      return `shared ${loop.name}: rows of ${loop.load.tensor} (${printExpr(loop.length)}) of each thread, where a launch has room`
     case 'prefetch':
       return `prefetch ${loop.name} = ${place(loop.copy.load)} (if a lane has one chunk)`
     case 'request':
@@ -177,11 +179,12 @@ function dividedText({ owner, loops, step, when: condition }: DividedLoop): stri
   return `for ${all}: ${by}${when(condition)}`
 }
 
-function copyText({ row, load, access, shape, guard, prefetched, span }: Copy): string {
+function copyText({ row, load, access, shape, guard, prefetched, span, held }: Copy): string {
   const from = prefetched === undefined ? '' : `, or ${prefetched}`
+  const kept = held === undefined ? '' : held.is === 'left' ? `, left in ${held.rows}` : `, or taken from ${held.rows}`
   if (span !== undefined) {
     const rows = span.rows.map((each) => `${each.row} at ${each.shift}`).join(', ')
     return `${rows} = load span ${place(load)}, ${span.before} before and ${span.after} after${when(guard)}${checks(access)}`
   }
-  return `${row} = load ${shape === 'row' ? 'all chunks of' : 'chunk'} ${place(load)}${from}${when(guard)}${checks(access)}`
+  return `${row} = load ${shape === 'row' ? 'all chunks of' : 'chunk'} ${place(load)}${from}${kept}${when(guard)}${checks(access)}`
 }

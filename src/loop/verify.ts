@@ -29,6 +29,7 @@ import {
 } from './ir.js'
 import { mayLieApart } from './passes/spread.js'
 import { isMultiple } from './passes/version.js'
+import { verifyHeld } from './verify_held.js'
 import { verifyShifts } from './verify_shifts.js'
 import { allocated, filled, indicesOf, published, verifyWork } from './verify_work.js'
 import { placesOf, valuesOf } from './walk.js'
@@ -65,6 +66,7 @@ export function verifyLoops(loops: readonly Loop[], pass: string): void {
     verifyMultiples(part, fail)
     verifyCombines(part, fail)
     verifyShifts(part, fail)
+    verifyHeld(part, fail)
   }
   verifyBody(loops, { names: new Set(), vector: false, exists: false, fail })
 }
@@ -119,6 +121,7 @@ function definedBy(loop: Loop): readonly string[] {
     case 'prefetch':
     case 'buffer':
     case 'announce':
+    case 'held':
       return [loop.name]
     case 'narrow':
       return [loop.interval.axis.index]
@@ -171,7 +174,7 @@ function verifyReads(loop: Loop, { names, fail }: Inside): void {
   }
   const used = 'access' in loop ? [loop.access.start] : loop.kind === 'exchange' ? [loop.through] : []
   const others = loop.kind === 'accumulate' ? [loop.into.name] : loop.kind === 'fill' ? [loop.buffer] : []
-  const prefetched = loop.kind === 'copy' ? [loop.prefetched] : []
+  const prefetched = loop.kind === 'copy' ? [loop.prefetched, loop.held?.rows] : []
   for (const name of [...used, ...others, ...prefetched])
     if (name !== undefined && !names.has(name)) fail(`${name} is used before it is declared`)
 }

@@ -38,6 +38,7 @@ export function placesOf(loop: Loop): readonly Expr[] {
     case 'copy':
       return [...loop.access.indices, loop.length, ...some(loop.guard)]
     case 'request':
+    case 'held':
       return [loop.length]
     case 'groups':
       return [loop.columns, loop.length]

@@ -213,6 +213,30 @@ describe('the verifier finds', () => {
       'lanes meet where not all of them pass',
     ],
     [
+      'held rows that are taken before a walk leaves them',
+      levels,
+      lowered((loop) => (loop.kind === 'copy' && loop.held ? [{ ...loop, held: { ...loop.held, is: 'taken' } }] : [loop])),
+      'held 0 is taken before it is left',
+    ],
+    [
+      'held rows that two walks leave',
+      levels,
+      lowered((loop) => (loop.kind === 'copy' && loop.held ? [{ ...loop, held: { ...loop.held, is: 'left' } }] : [loop])),
+      'held 0 is left again',
+    ],
+    [
+      'held rows of another place',
+      stores,
+      lowered((loop) =>
+        'loops' in loop && loop.body.some(({ kind }) => kind === 'storeChunk')
+          ? [{ ...loop, loops: loop.loops.map((each) => ({ ...each, index: 'r' })) }]
+          : [loop],
+      ),
+      'held 0 is not what is loaded from x',
+    ],
+    ['held rows that are fewer than those of a walk', levels, changed('held', { length: dim('n') }), 'in a loop over other rows'],
+    ['held rows that are not declared', levels, without('held'), 'held 0 is used before it is declared'],
+    [
       'a missing check',
       sums,
       {

@@ -2,6 +2,7 @@
 import { isUpdating } from '../../ir/update.js'
 import { hasCounts, liesApart, requestsVectors, sharesGroups } from '../../loop/kernel_loops.js'
 import { storesAlone } from '../../schedule/divided/divided_program.js'
+import { heldLoads } from '../../schedule/divided/held_loads.js'
 import { declaring, isInSpans, launchesBeside, type MappedKernel, stepsOf } from '../../schedule/mapped.js'
 import { headersOf } from '../constructs/index.js'
 import { apartHeader } from '../print/apart.js'
@@ -29,6 +30,7 @@ export function headersOfMapped(mapped: MappedKernel): string[] {
       ...userMonoidHeaders(declaring(mapped)),
       ...scalarHeaders(declaring(mapped)),
       ...(program.kind === 'columns' ? [storesAlone(program) ? 'stored_columns.cuh' : 'columns.cuh'] : []),
+      ...(program.kind === 'columns' && heldLoads(program).length > 0 ? ['held_rows.cuh'] : []),
       ...(program.kind === 'totals' ? [hasShifts(mapped) ? 'shifted_totals.cuh' : 'totals.cuh'] : []),
       ...(program.kind === 'elementwise' && program.staging !== undefined ? ['stage.cuh'] : []),
       ...(sharesGroups(mapped) ? ['group_values.cuh'] : []),

@@ -5,6 +5,7 @@ import type { Walk } from '../../loop/ir.js'
 import { launchedVersion } from '../../loop/kernel_loops.js'
 import { rowStatementOf } from '../../schedule/constructs/index.js'
 import { hasSections } from '../../schedule/divided/divided_program.js'
+import { heldLoads } from '../../schedule/divided/held_loads.js'
 import type { ElementwiseProgram, MappedKernel, RowProgram } from '../../schedule/mapped.js'
 import { type Body, functionName } from './frame.js'
 
@@ -35,7 +36,9 @@ export function signatureOf(mapped: MappedKernel, walk: Walk): Signature {
           ? {
               first: ['[[maybe_unused]] const heddle::Out<float> left', '[[maybe_unused]] const heddle::Out<int> arrived'],
             }
-          : {}),
+          : heldLoads(program).length > 0
+            ? { first: ['const bool holds'] }
+            : {}),
         name: functionName(mapped, walk),
       }
     case 'totals':

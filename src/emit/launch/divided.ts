@@ -9,10 +9,12 @@ import {
   type TotalProgram,
   walkOf,
 } from '../../schedule/divided/divided_program.js'
+import { heldLoads } from '../../schedule/divided/held_loads.js'
 import type { Reduced } from '../../schedule/divided/reduction.js'
 import type { MappedKernel } from '../../schedule/mapped.js'
 import { functionName } from '../kernels/frame.js'
-import { expressionText, type Scope, wideText } from '../print/expression.js'
+import { expressionText, type Scope, tensorOf, wideText } from '../print/expression.js'
+import { storageText } from '../print/names.js'
 import { functorsText } from '../print/reductions.js'
 import { userMonoidName } from '../print/user_monoids.js'
 import { productText } from './conditions.js'
@@ -63,6 +65,7 @@ export function writeColumnLaunch(
   const shared = passesOf(program).map(({ reductions }) => `heddle::bytes_of_walk<Team, VEC, ${functorsOf(reductions, mapped)}>`)
   const kernel = `${functionName(mapped, 'columns')}<Team>`
   const divided = hasSections(program)
+  const held = heldLoads(program)
   if (storesAlone(program)) {
     writeStoredLaunch(mapped, program, args, extents, scope, writer)
     return
@@ -77,6 +80,14 @@ export function writeColumnLaunch(
         const functors = passesOf(program).map(({ reductions }) => functorsOf(reductions, mapped))
         writer.writeLine(`constexpr int words = heddle::words_of_totals<${functors.join(', ')}> * Team::lanes * VEC;`)
         writer.writeLine(`return heddle::launch_sections<Team>(${given}, sections, words, shared, ${kernel}, ${args});`)
+      } else if (held.length > 0) {
+        const [first] = held
+        const rows = expressionText(first?.rows ?? length, scope)
+        const types = held.flatMap(({ loads: [load] }) =>
+          load === undefined ? [] : [storageText(tensorOf(load.load.tensor, scope), scope.names)],
+        )
+        writer.writeLine(`const uint32_t held = heddle::held_bytes<Team, VEC, ${types.join(', ')}>(${rows}, shared);`)
+        writer.writeLine(`return heddle::launch_columns<Team>(${given}, shared + held, ${kernel}, held > 0, ${args});`)
       } else writer.writeLine(`return heddle::launch_columns<Team>(${given}, shared, ${kernel}, ${args});`)
     })
   writer.write(';').newLine()

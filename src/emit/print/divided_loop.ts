@@ -4,7 +4,7 @@
  */
 import type CodeBlockWriter from 'code-block-writer'
 import { mark } from '../../ir/trace.js'
-import type { DividedLoop, Loop } from '../../loop/ir.js'
+import type { Copy, DividedLoop, Loop } from '../../loop/ir.js'
 import { bodyWriter, insert, lines } from '../kernels/frame.js'
 import { expressionText, operandText, tensorOf } from './expression.js'
 import { chunkText } from './loop_leaf.js'
@@ -50,25 +50,49 @@ export function printDivided(
     const { when } = loop
     const counts = when === undefined ? undefined : names.fresh('counts')
     if (counts !== undefined) writer.writeLine(`bool ${counts}[${count}];`)
-    if (copies.length > 0 || when !== undefined)
+    const taken = copies.flatMap((copy) => heldText(copy, 'taken', loop, printing) ?? [])
+    const load = (all: readonly Copy[]): void =>
       each((to) => {
         if (when !== undefined) to.writeLine(`${counts}[j] = ${expressionText(when, context)};`)
         const guard = counts === undefined ? '' : `if (${counts}[j]) `
-        for (const copy of copies)
-          to.writeLine(`${guard}${names.value(copy.row)}[j] = ${chunkText(copy, here)};${mark(copy.load)}`)
+        for (const copy of all) to.writeLine(`${guard}${names.value(copy.row)}[j] = ${chunkText(copy, here)};${mark(copy.load)}`)
       })
-    for (const part of partsOf(loop.body.filter(({ kind }) => kind !== 'copy'))) {
+    const others = copies.filter(({ held }) => held?.is !== 'taken')
+    if (taken.length > 0) {
+      writer.write('if (holds) ').inlineBlock(() => each((to) => to.write(taken.join('\n'))))
+      writer.write(' else ').block(() => load(copies.filter((copy) => !others.includes(copy))))
+    }
+    if (others.length > 0 || when !== undefined) load(others)
+    // Loads of a round are in flight together, so that what they load is left after the last.
+    const left = copies.flatMap((copy) => heldText(copy, 'left', loop, printing) ?? [])
+    for (const [at, part] of partsOf(loop.body.filter(({ kind }) => kind !== 'copy')).entries()) {
       print(
         part.filter(({ kind }) => kind === 'rescale'),
         here,
       )
       each((to) => {
         if (counts !== undefined) to.writeLine(`if (!${counts}[j]) continue;`)
+        if (at === 0) for (const line of left) to.writeLine(line)
         const rest = part.filter(({ kind }) => kind !== 'rescale')
         print(rest, { ...here, context: { ...context, writer: to } })
       })
     }
   })
+}
+
+/** The line that leaves or takes a chunk of rows that threads hold; undefined for a copy that does not. */
+function heldText(
+  { held, row: chunk }: Copy,
+  is: 'left' | 'taken',
+  { loops: [loop] }: DividedLoop,
+  { context: { names, used }, given }: Printing,
+): string | undefined {
+  if (held?.is !== is || loop === undefined) return undefined
+  const rows = given.get(held.rows)
+  const row = names.value(loop.index)
+  const here = `${names.value(chunk)}[j]`
+  used.indices.add(loop.index)
+  return is === 'left' ? `${rows}.leave(${row}, ${here});` : `${here} = ${rows}.take(${row});`
 }
 
 /** Parts of an iteration. Sums are scaled once in a round, between the parts of all its iterations. */

@@ -1,7 +1,8 @@
 /** Exchanges of accumulators among the threads of a column, or among blocks, as CUDA source. */
 import { mark } from '../../ir/trace.js'
-import type { Announce, Exchange } from '../../loop/ir.js'
-import { scalarText } from './names.js'
+import type { Announce, Exchange, Held } from '../../loop/ir.js'
+import { operandText, tensorOf } from './expression.js'
+import { scalarText, storageText } from './names.js'
 import { functorsText, functorText } from './reductions.js'
 import { declare, type Printing } from './state.js'
 import { fieldText } from './user_monoid.js'
@@ -12,6 +13,19 @@ export function announceLine({ name, accumulators, before }: Announce, printing:
   const bytes = before.map((each) => ` + heddle::bytes_of_walk<Team, VEC, ${functorsText(each.accumulators, context)}>`)
   const type = `heddle::ColumnTotals<Team, VEC, ${functorsText(accumulators, context)}>`
   return `const ${type} ${declare(name, 'totals', printing)}(shared${bytes.join('')});${mark(...accumulators.flatMap(({ from }) => from))}`
+}
+
+/** Shared memory for rows that threads hold, after that of all exchanges. */
+export function heldLine({ name, load, length, before, exchanges }: Held, printing: Printing): string {
+  const { context } = printing
+  const typeOf = (of: Held['load']): string => `Team, VEC, ${storageText(tensorOf(of.tensor, context), context.names)}`
+  const rows = operandText(length, context)
+  const bytes = [
+    ...exchanges.map(({ accumulators }) => `heddle::bytes_of_walk<Team, VEC, ${functorsText(accumulators, context)}>`),
+    ...before.map((each) => `static_cast<uint32_t>(heddle::HeldRows<${typeOf(each.load)}>::bytes(${rows}))`),
+  ]
+  const held = declare(name, `${load.tensor}_held`, printing)
+  return `const heddle::HeldRows<${typeOf(load)}> ${held}(shared + (${bytes.join(' + ')}), holds);${mark(load)}`
 }
 
 export function exchangeLines({ across, through, sections, parts }: Exchange, printing: Printing): string[] {

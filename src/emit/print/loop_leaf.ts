@@ -20,7 +20,7 @@ import type {
 import { putLine, sharedLines } from '../constructs/shared_row.js'
 import { apartText } from './apart.js'
 import type { PassContext } from './context.js'
-import { announceLine, exchangeLines } from './exchange.js'
+import { announceLine, exchangeLines, heldLine } from './exchange.js'
 import { expressionText, offsetText, operandText, type Scope, tensorOf, wideText } from './expression.js'
 import { groupLines } from './groups.js'
 import { scalarText, storageText } from './names.js'
@@ -68,6 +68,8 @@ export function leafText(loop: Leaf, printing: Printing): readonly string[] {
       return combineLines(loop, printing)
     case 'announce':
       return [announceLine(loop, printing)]
+    case 'held':
+      return [heldLine(loop, printing)]
     case 'exchange':
       return exchangeLines(loop, printing)
     case 'storeChunk':
