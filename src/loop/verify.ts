@@ -5,7 +5,6 @@
  * outside of it. Accesses without checks stand in the version for whole rows, which tests them.
  */
 
-import type { Expr } from '../ir/expr.js'
 import { visit } from '../ir/walk.js'
 import { passStatementOf } from '../schedule/constructs/index.js'
 import { usesIndex } from '../schedule/normalise/rewrite.js'
@@ -13,11 +12,9 @@ import { firstOf, placeOf } from './chunk_values.js'
 import { publishedBy } from './constructs.js'
 import {
   type Access,
-  type Accumulator,
   bodyOf,
   type Copy,
   type DividedLoop,
-  eachLoop,
   type LaneLoop,
   type Loop,
   mapLoops,
@@ -28,8 +25,8 @@ import {
   wholeFlag,
 } from './ir.js'
 import { mayLieApart } from './passes/spread.js'
-import { isMultiple } from './passes/version.js'
 import { verifyHeld } from './verify_held.js'
+import { verifyCombines, verifyDeclarations, verifyMultiples } from './verify_once.js'
 import { verifyShifts } from './verify_shifts.js'
 import { allocated, filled, indicesOf, published, verifyWork } from './verify_work.js'
 import { placesOf, valuesOf } from './walk.js'
@@ -282,49 +279,4 @@ function verifyAccess(access: Access, { version, fail, lanes }: Inside): void {
   if (!access.whole) return
   const isTested = version?.aligned.some(({ tensor, start }) => tensor === access.tensor && start === access.start) === true
   if (!isTested || meetsInChunks(lanes)) fail(`a chunk of ${access.tensor} is accessed without a check`)
-}
-
-function verifyDeclarations(loops: readonly Loop[], fail: Inside['fail']): void {
-  const declared = new Set<string>()
-  eachLoop(loops, (loop) => {
-    // Registers and values of a chunk are declared in each loop that uses them.
-    if (!('name' in loop) || loop.kind === 'buffer' || (loop.kind === 'let' && loop.ofChunk !== undefined)) return
-    if (declared.has(loop.name)) fail(`${loop.name} is declared twice`)
-    declared.add(loop.name)
-  })
-}
-
-/** Checks that offsets taken for multiples of a length are. */
-function verifyMultiples(loops: readonly Loop[], fail: Inside['fail']): void {
-  const offsets = new Map<string, Expr>()
-  eachLoop(loops, (loop) => {
-    if (loop.kind === 'offset') offsets.set(loop.name, loop.value)
-    if (loop.kind !== 'version') return
-    for (const name of loop.multiples) {
-      const value = offsets.get(name)
-      if (
-        value === undefined ||
-        ![...loop.lengths, ...loop.stated].some((length) => length !== undefined && isMultiple(value, length))
-      )
-        fail('a row is taken for aligned that may not be')
-    }
-  })
-}
-
-/** Checks that reductions are combined once across the elements of every chunk, unless each element has one, and once across lanes. */
-function verifyCombines(loops: readonly Loop[], fail: Inside['fail']): void {
-  const counts = new Map<string, { vector: number; lane: number; of: string | undefined; vectors: 0 | 1 }>()
-  const count = ({ name }: Accumulator, across: 'vector' | 'lane'): void => {
-    const known = counts.get(name) ?? fail('an accumulator is combined before it is declared')
-    known[across]++
-  }
-  eachLoop(loops, (loop) => {
-    if (loop.kind === 'accumulator')
-      counts.set(loop.name, { vector: 0, lane: 0, of: loop.of, vectors: loop.scan || loop.columns === true ? 0 : 1 })
-    if (loop.kind === 'combine') count(loop.accumulator, loop.across)
-    if (loop.kind === 'exchange') for (const { accumulator } of loop.parts) count(accumulator, 'lane')
-  })
-  for (const { vector, lane, of, vectors } of counts.values())
-    if (lane !== 1 || vector !== vectors)
-      fail(`${of ?? 'a reduction'} is combined ${lane} times across lanes and ${vector} times across elements`)
 }

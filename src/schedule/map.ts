@@ -1,6 +1,6 @@
 /**
- * The scheduler: choose forms of operations, place updates, find the programs that an op's launches are; map_rows.ts schedules rows and elements. Pure: the
- * same instance and tuning map to the same result.
+ * The scheduler: choose forms of operations, place updates, find the programs that an op's launches are; map_rows.ts schedules rows and elements,
+ * map_beside.ts launches beside others. Pure: the same instance and tuning map to the same result.
  */
 
 import type { Expr } from '../ir/expr.js'
@@ -16,9 +16,10 @@ import { totalsOf } from './divided/full_reductions.js'
 import { storedColumns } from './divided/stored_columns.js'
 import { windowsOf } from './divided/window_reductions.js'
 import { groupedMatmul } from './grouped/grouped_matmul.js'
+import { inPieces, joined, mapGroups, mapRow } from './map_beside.js'
 import { keyOf, mapRows, rowPasses, type See } from './map_rows.js'
 import { mapWindows } from './map_windows.js'
-import { type ColumnLaunches, extentIn, type InRows, type MappedKernel, onlyPass } from './mapped.js'
+import { type ColumnLaunches, extentIn, type InRows, type MappedKernel } from './mapped.js'
 import { chooseForms } from './normalise/forms.js'
 import { mergeAxes } from './normalise/merge_axes.js'
 import { substituteDims } from './normalise/rewrite.js'
@@ -28,9 +29,8 @@ import { inFewestLevels, isExact, longRows } from './rows/long_rows.js'
 import { longScans } from './rows/long_scans.js'
 import { mayBeOneRow, oneRow } from './rows/one_row.js'
 import { splitLaunch } from './rows/split_launch.js'
-import { reachable } from './rows/variants.js'
 import { walkKernels } from './rows/walk_kernels.js'
-import { fewestWalkedChunks, fewGroups, mostCombinedColumns, mostWalkedRows, rowsAlone, smallPlane } from './rules.js'
+import { fewestWalkedChunks, mostCombinedColumns, mostWalkedRows, rowsAlone } from './rules.js'
 import { applySchedule } from './tuning/planned.js'
 import { applyTuning, type Tuning } from './tuning/tuning.js'
 import { verifyForms } from './verify/forms.js'
@@ -253,70 +253,4 @@ function inLevels(formed: Instance, rows: MappedKernel, passes: typeof scheduleP
   const last = long.last === undefined ? [] : [mapByRules(given(long.last), passes, see, levels.length + 1)]
   if (levels.length < long.levels.length || last.some(({ program: { kind } }) => kind !== 'elementwise')) return undefined
   return joined(rows.instance, [...levels, ...last], { mapped: rows, length: long.length, ...alone, groups: undefined })
-}
-
-/**
- * Long rows of scans in pieces beside the one launch.
- * @param rows the kernel as one launch
- */
-function inPieces(formed: Instance, rows: MappedKernel, passes: typeof schedulePasses, see: See): MappedKernel | undefined {
-  const long = passes.longScans(formed)
-  if (long === undefined) return undefined
-  const alone = rowsAlone(long.bytes, rows.axes.length === 0 ? 'one' : long.isExact ? 'exact' : 'rounded')
-  if (long.most <= alone.kept) return undefined
-  const launches = [long.totals, long.scans].flatMap((kernel): MappedKernel[] => {
-    verifyKernel(kernel, 'dividing scans')
-    see('dividing scans', { kernel })
-    const instance = { ...formed, kernel }
-    const mapped = mapRows(instance, instance, passes, see)
-    const { program } = mapped
-    if (program.kind !== 'rows') return []
-    return [{ ...mapped, program: { ...program, variants: reachable(program.variants, program.lengths ?? []) } }]
-  })
-  if (launches.length < 2) return undefined
-  return joined(rows.instance, launches, { mapped: rows, length: long.length, ...alone, groups: undefined })
-}
-
-/** An elementwise kernel with a form in which all of its elements are one row. */
-function mapRow(formed: Instance, mapped: MappedKernel, passes: typeof schedulePasses, see: See): MappedKernel | undefined {
-  if (mapped.program.kind !== 'elementwise') return undefined
-  const { staging } = mapped.program
-  const made = passes.oneRow(formed, staging !== undefined)
-  if (made === undefined) return undefined
-  verifyKernel(made.instance.kernel, 'making one row')
-  see('making one row', { kernel: made.instance.kernel })
-  const row = mapRows(made.instance, made.instance, passes, see)
-  if (row.program.kind !== 'elementwise' || row.vec === 1 || row.across !== undefined || row.axes.length > 0) return undefined
-  const { length } = onlyPass(mapped.program).loop
-  const key = keyOf({ ...made.instance, dims: formed.dims })
-  const tile = staging === undefined ? {} : { tile: { rows: extentOf(staging.axis, extentIn(mapped)), ...smallPlane } }
-  const inRow = { mapped: { ...row, key }, length, width: mapped.vec, ...tile, extents: made.extents }
-  return { ...mapped, split: { whole: mapped.instance, before: [], inRow } }
-}
-
-/** The kernel with its groups as rows of one launch; undefined if they are none. @param given the kernel with updates placed */
-function mapGroups(given: Instance, passes: typeof schedulePasses, see: See): InRows | undefined {
-  const grouped = passes.groupRows(given)
-  if (grouped === undefined) return undefined
-  const { instance, length } = grouped
-  verifyKernel(instance.kernel, 'merging the axes of groups')
-  see('merging the axes of groups', { kernel: instance.kernel })
-  const mapped = mapRows(instance, instance, passes, see, 'groups')
-  if (mapped.program.kind !== 'rows') return undefined
-  const kept = Math.max(0, ...mapped.program.variants.flatMap(({ limit }) => limit.length ?? []))
-  return { mapped: { ...mapped, key: keyOf({ ...instance, dims: given.dims }) }, length, kept, groups: fewGroups }
-}
-
-/** The launches of an instance as one: the last of them, with those in front of it. @param inRows one launch in place of all */
-function joined(
-  whole: Instance,
-  launches: readonly MappedKernel[],
-  inRows: InRows | undefined,
-  columns?: ColumnLaunches,
-): MappedKernel {
-  const all = launches.flatMap(({ split, ...launch }): MappedKernel[] => [...(split?.before ?? []), launch])
-  const last = all.at(-1)
-  if (last === undefined) throw new Error(`internal: ${whole.kernel.name} has no launch`)
-  const besides = { ...(inRows === undefined ? {} : { inRows }), ...(columns === undefined ? {} : { columns }) }
-  return { ...last, key: keyOf(whole), split: { whole, before: all.slice(0, -1), ...besides } }
 }
