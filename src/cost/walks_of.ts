@@ -60,10 +60,7 @@ function columnWalks({ vec }: MappedKernel, program: ColumnProgram, outer: reado
   const isFew = rows <= fewRowsOfPart * parts
   const rowsOfThread = isFew ? rows : Math.ceil(rows / (lanesOfChunk * (divided / blocks)))
   const held = heldLoads(program)
-  const bytes = held.reduce(
-    (sum, { loads: [load] }) => sum + (load === undefined ? 0 : wordBytes(vec * dtypeInfo[load.dtype].bytes)),
-    0,
-  )
+  const bytes = held.reduce((sum, { first }) => sum + wordBytes(vec * dtypeInfo[first.dtype].bytes), 0)
   const holds = rowsOfThread * (isFew ? fewThreads : threads) * bytes <= mostHeldBytes
   return {
     walks: holds ? all.map((walk, i) => withoutHeld(walk, sequence[i], sequence.slice(0, i), held)) : all,
@@ -89,17 +86,9 @@ function withoutHeld(
   held: readonly HeldLoad[],
 ): Walk {
   const loadsIn = (of: DividedStep | undefined): readonly ChunkLoad[] => (of !== undefined && 'loads' in of ? of.loads : [])
-  const isTaken = (load: ChunkLoad): boolean =>
-    held.some(({ loads }) => loads.includes(load) && earlier.some((other) => loadsIn(other).some((each) => loads.includes(each))))
-  return {
-    ...walk,
-    reads: walk.reads.filter(
-      (_, i) =>
-        !loadsIn(step)
-          .slice(i, i + 1)
-          .some(isTaken),
-    ),
-  }
+  const left = held.filter(({ loads }) => earlier.flatMap(loadsIn).some((load) => loads.includes(load)))
+  const isTaken = loadsIn(step).map((load) => left.some(({ loads }) => loads.includes(load)))
+  return { ...walk, reads: walk.reads.filter((_, i) => isTaken[i] !== true) }
 }
 
 /** Sections of the rows of a tile (choose_sections). */

@@ -21,17 +21,7 @@ import { resultsOf } from '../schedule/divided/reduction.js'
 import { isHostExpr } from '../schedule/normalise/host_expr.js'
 import type { Loop as Counted } from '../schedule/normalise/normal.js'
 import { contains, sameExpr, usesIndex } from '../schedule/normalise/rewrite.js'
-import {
-  type Access,
-  type Accumulator,
-  type Announce,
-  type Copy,
-  type DividedLoop,
-  eachLoop,
-  type Groups,
-  type Held,
-  type Loop,
-} from './ir.js'
+import type { Access, Accumulator, Announce, Copy, DividedLoop, Groups, Held, Loop } from './ir.js'
 
 /** A program being lowered. */
 interface Draft {
@@ -76,26 +66,17 @@ export function lowerWalks(program: DividedProgram): readonly Loop[] {
   const lanes = { kind: 'for', owner: 'lane', index, length, step: 'chunk', walk: 'columns' } as const
   const held = heldLoads(program)
   const body = lowered({ owner: 'slot', chunk: { index, length }, ofColumns, held, sections: hasSections(program) })
-  return [{ ...lanes, together: true, unrolled: false, body: [...heldRows(held, body), ...body] }]
+  const exchanges = body.filter((loop) => loop.kind === 'announce')
+  return [{ ...lanes, together: true, unrolled: false, body: [...heldRows(held, exchanges), ...body] }]
 }
 
 const heldName = (at: number): string => `held ${at}`
 
 /** Shared memory of the rows that threads hold, after that of all exchanges. */
-function heldRows(held: readonly HeldLoad[], body: readonly Loop[]): readonly Held[] {
-  const exchanges: Announce[] = []
-  const rows = new Map<string, string>()
-  eachLoop(body, (loop) => {
-    if (loop.kind === 'announce') exchanges.push(loop)
-    if (loop.kind === 'for' && loop.owner === 'slot')
-      for (const each of loop.body) if (each.kind === 'copy') rows.set(each.row, loop.loops[0]?.index ?? '')
-  })
+function heldRows(held: readonly HeldLoad[], exchanges: readonly Announce[]): readonly Held[] {
   const made: Held[] = []
-  held.forEach(({ loads: [first], rows: length }, i) => {
-    if (first === undefined) return
-    const { name, load } = first
-    made.push({ kind: 'held', name: heldName(i), load, row: rows.get(name) ?? '', length, before: [...made], exchanges })
-  })
+  for (const [i, { first, row, rows }] of held.entries())
+    made.push({ kind: 'held', name: heldName(i), load: first.load, row, length: rows, before: [...made], exchanges })
   return made
 }
 

@@ -1,5 +1,7 @@
 /** Columns that several walks read, on the simt device against their bodies: threads load the rows once, and read them again where a launch has no room. */
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import { costDevice } from '../../src/cost/device.js'
+import { partCosts } from '../../src/cost/kernel.js'
 import type { Kernel } from '../../src/ir/kernel.js'
 import { heldLoads } from '../../src/schedule/divided/held_loads.js'
 import { mapKernel } from '../../src/schedule/map.js'
@@ -82,10 +84,22 @@ it('reads what a block has room for once, and the rest in every walk', async () 
   expect(await readsOf('softmax__f32', 200)).toBe(1)
 })
 
+it('prices rows that are held once', () => {
+  const { split } = mapKernel({ kernel: named('softmax'), types: { T: 'f16' }, dims: {} })
+  const columns = split?.inRows?.mapped
+  if (columns === undefined) throw new Error('no launch of columns')
+  const instructionsOf = (m: number): number => {
+    const [cost, ...others] = partCosts(columns, { dims: { b: 2, m, n: 65_536 }, attrs: {} }, costDevice('h200'))
+    expect(others).toEqual([])
+    return (cost?.instructions ?? 0) / m
+  }
+  expect(instructionsOf(300)).toBeLessThan(instructionsOf(3000))
+})
+
 const heldIn = (name: string): readonly string[] => {
   const mapped = mapKernel({ kernel: named(name), types: { T: 'f16' }, dims: {} })
   const { program } = mapped.split?.inRows?.mapped ?? mapped
-  return program.kind === 'columns' ? heldLoads(program).flatMap(({ loads: [load] }) => load?.load.tensor ?? []) : []
+  return program.kind === 'columns' ? heldLoads(program).map(({ first }) => first.load.tensor) : []
 }
 
 it('holds what several walks load of the same rows', () => {

@@ -81,11 +81,8 @@ export function writeColumnLaunch(
         writer.writeLine(`constexpr int words = heddle::words_of_totals<${functors.join(', ')}> * Team::lanes * VEC;`)
         writer.writeLine(`return heddle::launch_sections<Team>(${given}, sections, words, shared, ${kernel}, ${args});`)
       } else if (held.length > 0) {
-        const [first] = held
-        const rows = expressionText(first?.rows ?? length, scope)
-        const types = held.flatMap(({ loads: [load] }) =>
-          load === undefined ? [] : [storageText(tensorOf(load.load.tensor, scope), scope.names)],
-        )
+        const rows = expressionText(held[0]?.rows ?? length, scope)
+        const types = held.map(({ first }) => storageText(tensorOf(first.load.tensor, scope), scope.names))
         writer.writeLine(`const uint32_t held = heddle::held_bytes<Team, VEC, ${types.join(', ')}>(${rows}, shared);`)
         writer.writeLine(`return heddle::launch_columns<Team>(${given}, shared + held, ${kernel}, held > 0, ${args});`)
       } else writer.writeLine(`return heddle::launch_columns<Team>(${given}, shared, ${kernel}, ${args});`)

@@ -10,7 +10,10 @@ import type { ChunkLoad, ColumnProgram, ColumnStores, DividedPass } from './divi
 
 /** Loads of the same rows. */
 export interface HeldLoad {
-  /** In order of execution, of one walk each. */
+  /** The load of the first walk, over rows of the index `row`. */
+  readonly first: ChunkLoad
+  readonly row: string
+  /** Those of all walks, in order of execution. */
   readonly loads: readonly ChunkLoad[]
   /** Number of rows. */
   readonly rows: Expr
@@ -30,15 +33,22 @@ export function heldLoads({ sequence }: Pick<ColumnProgram, 'sequence'>): readon
       !('when' in walk && walk.when !== undefined),
   )
   if (first === undefined || !isWhole || !isHostExpr(first.length)) return []
-  const found: { readonly places: readonly Expr[]; readonly loads: ChunkLoad[] }[] = []
+  const found: {
+    readonly first: ChunkLoad
+    readonly row: string
+    readonly places: readonly Expr[]
+    readonly loads: ChunkLoad[]
+  }[] = []
   for (const { loops, loads } of walks)
     for (const load of loads) {
       const { tensor, indices } = load.load
-      const places = indices.map((at) => substituteIndex(at, loops[0]?.index ?? '', anyRow))
+      const row = loops[0]?.index ?? ''
+      const places = indices.map((at) => substituteIndex(at, row, anyRow))
       const isSame = (at: Expr, i: number): boolean => sameExpr(at, places[i] ?? anyRow)
-      const known = found.find((each) => each.loads[0]?.load.tensor === tensor && each.places.every(isSame))
+      const known = found.find((each) => each.first.load.tensor === tensor && each.places.every(isSame))
       if (known !== undefined) known.loads.push(load)
-      else if (!stored.has(tensor)) found.push({ places, loads: [load] })
+      else if (!stored.has(tensor)) found.push({ first: load, row, places, loads: [load] })
     }
-  return found.flatMap(({ loads }) => (loads.length > 1 ? [{ loads, rows: first.length }] : []))
+  const rows = first.length
+  return found.flatMap(({ places: _, ...held }) => (held.loads.length > 1 ? [{ ...held, rows }] : []))
 }
