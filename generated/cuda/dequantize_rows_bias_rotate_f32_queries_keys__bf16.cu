@@ -47,13 +47,13 @@ __global__ void __launch_bounds__(256, 1) dequantize_rows_bias_rotate_f32_querie
     const int64_t start_4 = static_cast<int64_t>((!(i_h < h)) ? (i_h - h) : 0) * d;
     const int64_t start_5 = (static_cast<int64_t>((c2_0 < (2 * e)) ? heddle::read(places, i_m) : 0) * e) + ((c2_0 < e) ? 0 : (0 - e));
     const int64_t start_6 = (((static_cast<int64_t>(i_m) * h) + i_h) * d) + e;
-    const int64_t start_7 = (((static_cast<int64_t>(i_m) * h2) + ((((c2_0 < (2 * e)) && (c2_0 < e)) && (!(i_h < h))) ? ((!(i_h < h)) ? (i_h - h) : 0) : 0)) * d) + e;
+    const int64_t start_7 = (((static_cast<int64_t>(i_m) * h2) + ((((c2_0 < (2 * e)) && (c2_0 < e)) && (!(i_h < h))) ? (i_h - h) : 0)) * d) + e;
     const int64_t start_8 = (static_cast<int64_t>(i_h) * d) + e;
-    const int64_t start_9 = (static_cast<int64_t>((((c2_0 < (2 * e)) && (c2_0 < e)) && (!(i_h < h))) ? ((!(i_h < h)) ? (i_h - h) : 0) : 0) * d) + e;
+    const int64_t start_9 = (static_cast<int64_t>((((c2_0 < (2 * e)) && (c2_0 < e)) && (!(i_h < h))) ? (i_h - h) : 0) * d) + e;
     const int64_t start_10 = (((static_cast<int64_t>(i_m) * h) + i_h) * d) + (static_cast<int64_t>(0) - e);
-    const int64_t start_11 = (((static_cast<int64_t>(i_m) * h2) + ((((c2_0 < (2 * e)) && (!(c2_0 < e))) && (!(i_h < h))) ? ((!(i_h < h)) ? (i_h - h) : 0) : 0)) * d) + (static_cast<int64_t>(0) - e);
+    const int64_t start_11 = (((static_cast<int64_t>(i_m) * h2) + ((((c2_0 < (2 * e)) && (!(c2_0 < e))) && (!(i_h < h))) ? (i_h - h) : 0)) * d) + (static_cast<int64_t>(0) - e);
     const int64_t start_12 = (static_cast<int64_t>(i_h) * d) + (static_cast<int64_t>(0) - e);
-    const int64_t start_13 = (static_cast<int64_t>((((c2_0 < (2 * e)) && (!(c2_0 < e))) && (!(i_h < h))) ? ((!(i_h < h)) ? (i_h - h) : 0) : 0) * d) + (static_cast<int64_t>(0) - e);
+    const int64_t start_13 = (static_cast<int64_t>((((c2_0 < (2 * e)) && (!(c2_0 < e))) && (!(i_h < h))) ? (i_h - h) : 0) * d) + (static_cast<int64_t>(0) - e);
     const int64_t start_14 = ((static_cast<int64_t>(i_m) * h2) + (static_cast<int64_t>(i_h) - h)) * d;
     const auto x_c2 = i_h < h ? heddle::load_chunk<VEC>(x, start + c2_0, valid) : heddle::Chunk<int, VEC>{};
     const auto x2_c2 = !(i_h < h) ? heddle::load_chunk<VEC>(x2, start_2 + c2_0, valid) : heddle::Chunk<int, VEC>{};

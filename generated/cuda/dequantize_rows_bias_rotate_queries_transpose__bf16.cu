@@ -36,7 +36,7 @@ __global__ void __launch_bounds__(256, 1) dequantize_rows_bias_rotate_queries_tr
   if (((2 * e) <= c6_0 || (2 * e) - c6_0 >= VEC) && (e <= c6_0 || e - c6_0 >= VEC)) {
     const bool row_lt = i_s < heddle::read(lengths, i_b);
     const bool row_lt_2 = c6_0 < (2 * e);
-    const int row_select = (i_s < heddle::read(lengths, i_b)) ? (heddle::read(starts, i_b) + i_s) : 0;
+    const int row_add = heddle::read(starts, i_b) + i_s;
     const bool row_lt_3 = c6_0 < e;
     const int64_t start = ((static_cast<int64_t>(((i_s < heddle::read(lengths, i_b)) && (c6_0 < (2 * e))) ? (heddle::read(starts, i_b) + i_s) : 0) * h) + i_h) * d;
     const int64_t start_2 = static_cast<int64_t>(i_h) * d;
@@ -62,7 +62,7 @@ __global__ void __launch_bounds__(256, 1) dequantize_rows_bias_rotate_queries_tr
     float y_c6[VEC] = {};
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
-      if (i < valid) y_c6[i] = row_lt ? (row_lt_2 ? (((((static_cast<float>(x_c6[i]) * heddle::read(steps, row_select)) * channels_c6[i]) + bias_c6[i]) * cos_c6[i]) + ((row_lt_3 ? (-(((static_cast<float>(x_c6_2[i]) * heddle::read(steps, row_select)) * channels_c6_2[i]) + bias_c6_2[i])) : (((static_cast<float>(x_c6_3[i]) * heddle::read(steps, row_select)) * channels_c6_3[i]) + bias_c6_3[i])) * sin_c6[i])) : (((static_cast<float>(x_c6_4[i]) * heddle::read(steps, row_select)) * channels_c6[i]) + bias_c6[i])) : 0.0f;
+      if (i < valid) y_c6[i] = row_lt ? (row_lt_2 ? (((((static_cast<float>(x_c6[i]) * heddle::read(steps, row_add)) * channels_c6[i]) + bias_c6[i]) * cos_c6[i]) + ((row_lt_3 ? (-(((static_cast<float>(x_c6_2[i]) * heddle::read(steps, row_add)) * channels_c6_2[i]) + bias_c6_2[i])) : (((static_cast<float>(x_c6_3[i]) * heddle::read(steps, row_add)) * channels_c6_3[i]) + bias_c6_3[i])) * sin_c6[i])) : (((static_cast<float>(x_c6_4[i]) * heddle::read(steps, row_add)) * channels_c6[i]) + bias_c6[i])) : 0.0f;
     }
     heddle::store_chunk<VEC>(y, start_9 + c6_0, valid, y_c6);
     return;

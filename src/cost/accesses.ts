@@ -65,7 +65,7 @@ export function accessesOf(walk: Walk, instance: Instance, sizes: Sizes): readon
 function accessOf(
   does: Access['does'],
   tensor: TensorParam,
-  { indices, vec, form, order = [] }: WalkAccess,
+  { indices, vec, form, factor = 1, order = [] }: WalkAccess,
   inner: readonly Counted[],
   walk: Walk,
   { types }: Instance,
@@ -99,20 +99,20 @@ function accessOf(
     dtype,
     indices,
     loops,
-    elements: product(loops),
+    elements: product(loops) * factor,
     size,
     axes: walk.axes,
-    different: Math.min(size, spread),
+    different: Math.min(size, spread * factor),
     moved:
       does === 'written' && form === 'single'
         ? singleShare * Math.min(sectorBytes, vec * bytes)
-        : movedBytes(place, own.order, own.vec, serial.at(0), bytes),
+        : movedBytes(place, own.order, own.vec, serial.at(0), bytes) / factor,
     least: Math.min(
-      sectorBytes,
-      ...used.map((each) => movedBytes(place, [each, ...used.filter((other) => other !== each)], 1, undefined, bytes)),
+      sectorBytes / factor,
+      ...used.map((each) => movedBytes(place, [each, ...used.filter((other) => other !== each)], 1, undefined, bytes) / factor),
       ...(used.length === 0 ? [bytes] : []),
     ),
-    vec,
+    vec: vec * factor,
   }
 }
 

@@ -29,8 +29,8 @@ export function walkInstructions(walk: Walk, mapped: MappedKernel, sizes: Sizes)
 const dividing = 28
 
 /** Instructions of an access for each of its elements: address, access, and conversion of the element. */
-function ofAccess({ tensor, indices, vec, form = 'packs' }: WalkAccess, { kernel, types }: Instance): number {
+function ofAccess({ tensor, indices, vec, form = 'packs', factor = 1 }: WalkAccess, { kernel, types }: Instance): number {
   const found = kernel.tensors.find(({ name }) => name === tensor)
   const conversion = found === undefined ? 0 : converting(resolveDType(found.dtype, types))
-  return (accessInstructions + indexInstructions * indices.length) / (form === 'packs' ? vec : 1) + conversion
+  return (accessInstructions + indexInstructions * indices.length) / (form === 'packs' ? vec : 1) + conversion * factor
 }

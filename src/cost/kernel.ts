@@ -39,9 +39,9 @@ function withComputed({ instance: { kernel } }: MappedKernel, sizes: Sizes): Siz
 export function launchesOf({ split, ...last }: MappedKernel, sizes: Sizes): readonly MappedKernel[] {
   if (split === undefined) return [last]
   const { inRows, inRow, before, fixed } = split
-  if (inRow !== undefined && suitsRow(inRow, sizes)) return [inRow.mapped]
   const suited = fixed?.find((each) => suitsSizes(each, sizes.dims))
   if (suited !== undefined) return [suited.mapped]
+  if (inRow !== undefined && suitsRow(inRow, sizes)) return [inRow.mapped]
   if (split.columns !== undefined && suitColumns(split.columns, sizes)) return split.columns.launches
   if (inRows === undefined) return [...before, last]
   const { mapped, length, kept, groups, many = groups } = inRows

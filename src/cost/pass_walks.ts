@@ -1,7 +1,9 @@
 /** Walks of the steps that elementwise and row programs share: scalars of a row, and passes over its elements. */
 import type { Expr } from '../ir/expr.js'
+import { loadedGroups, storedGroups } from '../loop/members.js'
 import { spansOf } from '../loop/spans.js'
 import { passStatementOf, rowStatementOf } from '../schedule/constructs/index.js'
+import type { Interleaved } from '../schedule/normalise/normal.js'
 import { type Pass, type Step, statementsOf } from '../schedule/normalise/passes.js'
 import { type ChunkForm, checkInstructions } from './chunk_forms.js'
 import { combining, scanning } from './combining.js'
@@ -40,6 +42,13 @@ export interface Around {
   readonly form?: ChunkForm
 }
 
+const groupAccess = (tensor: string, { factor, first }: Interleaved, vec: number): WalkAccess => ({
+  tensor,
+  indices: first,
+  vec,
+  factor,
+})
+
 /** A pass over the elements of rows. */
 export function passWalk({ rows, statements }: Pass, around: Around): Walk {
   const { outer, loop, order, vec, serial, perChunk, form = 'packs' } = around
@@ -48,16 +57,24 @@ export function passWalk({ rows, statements }: Pass, around: Around): Walk {
   const spans = spansOf(loaded).flatMap(({ row, span: { before, after } }) =>
     [true, before > 0, after > 0].flatMap((isMade) => (isMade ? [row] : [])),
   )
-  const reads = [...loaded.filter(({ shift }) => shift === undefined), ...spans].map(
-    ({ load: { tensor, indices } }): WalkAccess => ({ tensor, indices, vec, form }),
-  )
+  const alone = loaded.filter(({ shift, interleaved }) => shift === undefined && interleaved === undefined)
+  const reads = [
+    ...[...alone, ...spans].map(({ load: { tensor, indices } }): WalkAccess => ({ tensor, indices, vec, form })),
+    ...loadedGroups(loaded).map(([{ load, interleaved }]) => groupAccess(load.tensor, interleaved, vec)),
+  ]
   const computed = rows.flatMap((row): readonly Expr[] =>
     row.kind === 'computed' ? [row.value] : row.kind === 'scanned' ? row.values : [],
   )
   const stored = statementsOf({ statements }, 'loopStore')
-  const stores = stored.map(
-    ({ tensor, indices, run }): WalkAccess => (run === undefined ? { tensor, indices, vec: 1 } : { tensor, indices, vec, form }),
-  )
+  const stores = [
+    ...stored
+      .filter(({ interleaved }) => interleaved === undefined)
+      .map(
+        ({ tensor, indices, run }): WalkAccess =>
+          run === undefined ? { tensor, indices, vec: 1 } : { tensor, indices, vec, form },
+      ),
+    ...storedGroups(stored).map(([{ tensor, interleaved }]) => groupAccess(tensor, interleaved, vec)),
+  ]
   const values = statements.flatMap((s) => passStatementOf(s).values(s))
   const conditions = stored.flatMap(({ when }) => (when === undefined ? [] : [when]))
   const checks = form === 'packs' ? 0 : checkInstructions * (reads.length + stores.length)

@@ -18,6 +18,8 @@ export interface WalkAccess {
   readonly vec: number
   /** Form of its chunks; packs by default. */
   readonly form?: ChunkForm
+  /** Consecutive elements that it makes for each of the walk, from `indices` on; one by default. */
+  readonly factor?: number
   /** Loops of neighbouring threads, the fastest first, where they differ from those of the walk. */
   readonly order?: readonly Counted[]
 }

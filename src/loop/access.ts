@@ -7,6 +7,7 @@ import type { Expr } from '../ir/expr.js'
 import type { TensorParam } from '../ir/kernel.js'
 import { offsetOf } from '../schedule/access/access.js'
 import type { Multiples } from '../schedule/access/multiples.js'
+import type { Interleaved } from '../schedule/normalise/normal.js'
 import { type Pass, statementsOf } from '../schedule/normalise/passes.js'
 import { contains, dropZeros, isZero, substituteIndex } from '../schedule/normalise/rewrite.js'
 import type { Access } from './ir.js'
@@ -47,11 +48,15 @@ export function differsByRow(place: Place, of: Tensors): boolean {
   return start !== undefined && contains(start, (e) => ['index', 'local', 'load'].includes(e.kind))
 }
 
+/** Indices of the first of the elements that are moved for an index. */
+const firstOf = ({ interleaved }: { readonly interleaved?: Interleaved }): { readonly indices?: readonly Expr[] } =>
+  interleaved === undefined ? {} : { indices: interleaved.first }
+
 /** The accesses of a pass in chunks. */
 export function chunkAccesses(pass: Pass): Omit<Access, 'whole'>[] {
   const { loop, rows } = pass
   const stores = statementsOf(pass, 'loopStore')
-  const loads = rows.flatMap((row) => (row.kind === 'loaded' ? [{ ...row.load, run: row.run }] : []))
-  const chunks = stores.flatMap((s) => (s.run === undefined ? [] : [{ ...s, run: s.run }]))
+  const loads = rows.flatMap((row) => (row.kind === 'loaded' ? [{ ...row.load, run: row.run, ...firstOf(row) }] : []))
+  const chunks = stores.flatMap((s) => (s.run === undefined ? [] : [{ ...s, run: s.run, ...firstOf(s) }]))
   return [...loads, ...chunks].map(({ tensor, indices, run }) => ({ tensor, indices, run, index: loop.index }))
 }

@@ -1,8 +1,9 @@
 /** Lowers the statements of a pass: the nodes before the loop, around the elements of a chunk, at each element, and after the loop. */
 import { passStatementOf } from '../schedule/constructs/index.js'
-import type { LoopStore, Merged, PassStmt, Reduction, SharedRow } from '../schedule/normalise/normal.js'
+import type { Interleaved, LoopStore, Merged, PassStmt, Reduction, SharedRow } from '../schedule/normalise/normal.js'
 import { faults } from './faults.js'
 import type { Accumulator, Combine, Loop, Search } from './ir.js'
+import type { storedGroups } from './members.js'
 import { type State, withStart } from './state.js'
 
 /** Parts of a statement. */
@@ -29,6 +30,7 @@ interface About {
   readonly guarded: boolean
   /** Index of the loop. */
   readonly index: string
+  readonly groups: ReturnType<typeof storedGroups>
 }
 
 export function lowerStmt(stmt: PassStmt, about: About): LoweredStmt {
@@ -97,7 +99,10 @@ function lowerReduction(stmt: Reduction | Merged, { state }: About): LoweredStmt
 }
 
 /** Values that are stored in chunks are gathered first, the others are stored one by one. */
-function lowerStore({ kind: _, loop, run, ...store }: LoopStore, { state, guarded, index }: About): LoweredStmt {
+function lowerStore(given: LoopStore, about: About): LoweredStmt {
+  const { kind: _, loop, run, interleaved, ...store } = given
+  const { state, guarded, index } = about
+  if (interleaved !== undefined) return lowerMember({ ...given, interleaved }, about)
   if (run === undefined) return { anyElement: [{ kind: 'store', ...store, by: 'owner' }] }
   const { tensor, value, when, indices } = store
   // Elements that do not exist are not computed if that might fault.
@@ -126,6 +131,27 @@ function lowerStore({ kind: _, loop, run, ...store }: LoopStore, { state, guarde
         ...also,
       },
     ],
+  }
+}
+
+/** The store of a member: the first one of a group declares the registers of all, and stores them. */
+function lowerMember(
+  { tensor, value, loop, interleaved: { factor, member, first } }: LoopStore & { readonly interleaved: Interleaved },
+  { state, guarded, index, groups }: About,
+): LoweredStmt {
+  const buffer = `groups of ${tensor}`
+  const fill: Loop = { kind: 'fill', buffer, tensor, value, place: { factor, member } }
+  if (member > 0) return { anyElement: [fill] }
+  const group = groups.find((each) => each.some((one) => one.tensor === tensor)) ?? []
+  const access = withStart({ tensor, indices: first, run: Number.POSITIVE_INFINITY, index: loop.index, factor }, state)
+  const members = group.map(({ indices, interleaved }) => ({ indices, member: interleaved.member }))
+  const from = group.map((each) => each.value)
+  return {
+    openChunk: [
+      { kind: 'buffer', name: buffer, of: `${tensor}_${index}`, type: value.type, shape: 'chunk', factor, zero: guarded, from },
+    ],
+    anyElement: [fill],
+    leaveChunk: [{ kind: 'storeChunk', access, buffer, from, members }],
   }
 }
 

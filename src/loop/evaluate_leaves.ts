@@ -70,7 +70,8 @@ export const leaves: {
     registers(loop.row, lane)[lane.at] = value(loop.value, lane)
   },
   fill(loop, lane) {
-    if (holds(loop.when, lane)) registers(loop.buffer, lane)[lane.at] = value(loop.value, lane)
+    const { factor, member } = loop.place ?? { factor: 1, member: 0 }
+    if (holds(loop.when, lane)) registers(loop.buffer, lane)[lane.at * factor + member] = value(loop.value, lane)
   },
   rescale({ accumulator }, lane) {
     rescale(accumulator, lane)
@@ -89,12 +90,17 @@ export const leaves: {
       values: loop.values.map((e) => number(e, lane)),
     })
   },
-  storeChunk({ access, buffer, when }, lane, run) {
+  storeChunk({ access, buffer, when, members }, lane, run) {
     if (!holds(when, lane)) return
+    const { factor = 1 } = access
     forChunk(lane, access.whole, run, (at) => {
       enterElement(access.index, at, lane)
-      const indices = access.indices.map((e) => number(e, lane))
-      run.row.store(access.tensor, indices, registers(buffer, lane)[at] ?? Number.NaN)
+      for (const { indices, member } of members ?? [{ indices: access.indices, member: 0 }])
+        run.row.store(
+          access.tensor,
+          indices.map((e) => number(e, lane)),
+          registers(buffer, lane)[at * factor + member] ?? Number.NaN,
+        )
     })
   },
   store(loop, lane, run) {
@@ -117,6 +123,8 @@ export const leaves: {
 /** Loads a chunk, with the elements beside it in a span, or all chunks of a lane. */
 function copy(node: Copy, lane: Lane, run: Run): void {
   const { vec } = run.team
+  for (const { row, indices } of node.members ?? []) copyChunks({ ...node, row, load: { ...node.load, indices } }, lane, run)
+  if (node.members !== undefined) return
   if (node.span === undefined) copyChunks(node, lane, run)
   else copySpan(node, node.span, lane, { vec, isWhole: node.access.whole && run.whole })
 }

@@ -3,11 +3,12 @@
  * the chunk. Rows that are kept in registers are loaded before the loop.
  */
 import { startsOf } from '../schedule/normalise/normal.js'
-import type { Pass, PassRow } from '../schedule/normalise/passes.js'
+import { type Pass, type PassRow, statementsOf } from '../schedule/normalise/passes.js'
 import { ofChunks } from './chunk_values.js'
 import { type LoweredStmt, lowerStmt, publishedBy } from './constructs.js'
 import { mayFault } from './faults.js'
-import type { Accumulator, Compute, Copy, LaneLoop, Loop } from './ir.js'
+import type { Access, Accumulator, Compute, Copy, LaneLoop, Loop } from './ir.js'
+import { loadedGroups, storedGroups } from './members.js'
 import { type Loaded, spansOf } from './spans.js'
 import { isScanned, meets, type ScannedRow, type Stages, stagesOf } from './stages.js'
 import { type State, withStart } from './state.js'
@@ -30,7 +31,8 @@ export function lowerPass(given: Pass, state: State): readonly Loop[] {
   const { pass, values } = alone ? { pass: given, values: () => [] } : ofChunks(given, frame, shared)
   const stages = stagesOf(pass)
   const guarded = mayFault(pass, shared) || stages.scans.length > 0
-  const stmts = pass.statements.map((stmt) => lowerStmt(stmt, { state, guarded, index: pass.loop.index }))
+  const groups = storedGroups(statementsOf(pass, 'loopStore'))
+  const stmts = pass.statements.map((stmt) => lowerStmt(stmt, { state, guarded, index: pass.loop.index, groups }))
   const draft: Draft = { pass, stages, stmts, scans: scansOf(stages.scans, state), guarded, state }
   const together = meets(pass)
   const loop: Omit<LaneLoop, 'step' | 'body'> = {
@@ -117,25 +119,39 @@ const bufferOf = (row: PassRow & { readonly kind: 'computed' | 'scanned' }, shap
   from: row.kind === 'scanned' ? row.values : [row.value],
 })
 
-const copyOf = (row: Loaded, { state }: Draft, shape: 'chunk' | 'row'): Copy => ({
+const accessOf = ({ load: { tensor, indices }, run, loop: { index } }: Loaded, { state }: Draft): Access =>
+  withStart({ tensor, indices, run, index }, state)
+
+const copyOf = (row: Loaded, draft: Draft, shape: 'chunk' | 'row', access = accessOf(row, draft)): Copy => ({
   kind: 'copy',
   row: row.name,
   load: row.load,
-  access: withStart({ tensor: row.load.tensor, indices: row.load.indices, run: row.run, index: row.loop.index }, state),
+  access,
   ...(row.guard === undefined ? {} : { guard: row.guard }),
   shape,
   length: row.loop.length,
   keep: row.keep,
 })
 
+/** A load of the elements of groups, of which each row has a member. */
+function copyOfGroup(rows: ReturnType<typeof loadedGroups>[number], draft: Draft): Copy {
+  const [row] = rows
+  const { factor, first } = row.interleaved
+  const members = rows.map(({ name, load: { indices }, interleaved: { member } }) => ({ row: name, member, indices }))
+  const access = { tensor: row.load.tensor, indices: first, run: row.run, index: row.loop.index, factor }
+  return { ...copyOf(row, draft, 'chunk', withStart(access, draft.state)), load: { ...row.load, indices: first }, members }
+}
+
 /** Body of the loop over chunks. */
 function chunkOf(draft: Draft, values: readonly Loop[]): readonly Loop[] {
   const { pass, stages, state } = draft
   const loaded = state.frame.walk === 'kept' ? [] : pass.rows.filter((row) => row.kind === 'loaded')
   const spans = spansOf(loaded)
+  const alone = loaded.filter(({ shift, interleaved }) => shift === undefined && interleaved === undefined)
   const loads = [
-    ...loaded.flatMap((row) => (row.shift === undefined ? [copyOf(row, draft, 'chunk')] : [])),
+    ...alone.map((row) => copyOf(row, draft, 'chunk')),
     ...spans.map(({ row, span }) => ({ ...copyOf(row, draft, 'chunk'), span })),
+    ...loadedGroups(loaded).map((rows) => copyOfGroup(rows, draft)),
   ]
   const outliving = pass.rows.flatMap((row) =>
     row.kind === 'computed' && !row.keep && stages.outlives(row) ? [bufferOf(row, 'chunk')] : [],

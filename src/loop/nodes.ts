@@ -30,6 +30,8 @@ export interface Access {
   readonly index: string
   /** Number of consecutive elements from index 0 on. */
   readonly run: number
+  /** Elements from one index of the loop to the next, all of which are moved; one if undefined. `indices` are those of the first. */
+  readonly factor?: number
   /** Name of the offset of the row's first element, if the row is one run that does not start at element 0. */
   readonly start?: string
   /** Set in loops over rows, whose offset is computed at the access: `packed` if each row begins where the one before ends. */
@@ -74,8 +76,16 @@ export interface Buffer {
   readonly row?: string
   /** Base of its name in source, if it is not the row's. */
   readonly of?: string
+  /** Elements for each index of the loop; one if undefined. */
+  readonly factor?: number
   readonly zero: boolean
   readonly from: readonly Expr[]
+}
+
+/** A member of the elements that an access with a factor moves for an index. */
+export interface Member {
+  readonly member: number
+  readonly indices: readonly Expr[]
 }
 
 /** Rows of the elements of a span: of a chunk, and of places beside it. Elements beyond an end of the row are 0. */
@@ -104,6 +114,8 @@ export interface Copy {
   readonly held?: { readonly rows: string; readonly is: 'left' | 'taken' }
   /** Elements beside the chunk that are loaded with it, as rows; `row` is the first of them. All are 0 where the guard does not hold. */
   readonly span?: Span
+  /** Rows of the members of an access with a factor; `row` is one of them. */
+  readonly members?: readonly (Member & { readonly row: string })[]
 }
 
 /** Rows of a thread's columns in shared memory, from the loop that loads them to later ones. A launch that has no room for them reads them again. */
@@ -176,6 +188,8 @@ export interface Fill {
   readonly tensor: string
   readonly value: Expr
   readonly when?: Expr
+  /** Place among the elements of an index, in a buffer with a factor. */
+  readonly place?: { readonly factor: number; readonly member: number }
 }
 
 /** A running reduction of a lane, or of the values up to each element. */
@@ -247,6 +261,8 @@ export interface StoreChunk {
   readonly buffer: string
   readonly when?: Expr
   readonly from: readonly Expr[]
+  /** Members of an access with a factor. */
+  readonly members?: readonly Member[]
 }
 
 /** A store of one element: by the lane that computes it, by the first lane of the row, or by the first slot of a chunk of columns. */

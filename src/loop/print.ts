@@ -65,7 +65,7 @@ function lineOf(loop: Loop): string {
     case 'exchange':
       return exchangeText(loop)
     case 'storeChunk':
-      return `store chunk ${place(loop.access)} = ${loop.buffer}${when(loop.when)}${checks(loop.access)}`
+      return `store chunk ${place(loop.access)}${groupText(loop.access)} = ${loop.buffer}${when(loop.when)}${checks(loop.access)}`
     case 'store':
       return `store ${place(loop)} = ${printExpr(loop.value)}${when(loop.when)} (${loop.by})`
     case 'exists':
@@ -179,12 +179,18 @@ function dividedText({ owner, loops, step, when: condition }: DividedLoop): stri
   return `for ${all}: ${by}${when(condition)}`
 }
 
-function copyText({ row, load, access, shape, guard, prefetched, span, held }: Copy): string {
+const groupText = ({ factor }: Access): string => (factor === undefined ? '' : ` in groups of ${factor}`)
+
+function copyText({ row, load, access, shape, guard, prefetched, span, held, members }: Copy): string {
   const from = prefetched === undefined ? '' : `, or ${prefetched}`
   const kept = held === undefined ? '' : held.is === 'left' ? `, left in ${held.rows}` : `, or taken from ${held.rows}`
   if (span !== undefined) {
     const rows = span.rows.map((each) => `${each.row} at ${each.shift}`).join(', ')
     return `${rows} = load span ${place(load)}, ${span.before} before and ${span.after} after${when(guard)}${checks(access)}`
+  }
+  if (members !== undefined) {
+    const rows = members.map((each) => `${each.row} is member ${each.member}`).join(', ')
+    return `${rows} of load chunk ${place(load)} in groups of ${access.factor}${when(guard)}${checks(access)}`
   }
   return `${row} = load ${shape === 'row' ? 'all chunks of' : 'chunk'} ${place(load)}${from}${kept}${when(guard)}${checks(access)}`
 }

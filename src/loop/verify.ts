@@ -131,7 +131,7 @@ function definedBy(loop: Loop): readonly string[] {
     case 'count':
       return [...loop.quotients, ...loop.remainders]
     case 'copy':
-      return loop.span === undefined ? [loop.row] : loop.span.rows.map(({ row }) => row)
+      return (loop.span?.rows ?? loop.members ?? [loop]).map(({ row }) => row)
     case 'compute':
     case 'groups':
       return [loop.row]
@@ -277,6 +277,9 @@ function verifySpan({ row, shape, prefetched }: Copy, { before, after, rows }: S
 
 function verifyAccess(access: Access, { version, fail, lanes }: Inside): void {
   if (!access.whole) return
-  const isTested = version?.aligned.some(({ tensor, start }) => tensor === access.tensor && start === access.start) === true
+  const isTested =
+    version?.aligned.some(
+      ({ tensor, start, factor }) => tensor === access.tensor && start === access.start && factor === access.factor,
+    ) === true
   if (!isTested || meetsInChunks(lanes)) fail(`a chunk of ${access.tensor} is accessed without a check`)
 }

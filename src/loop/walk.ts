@@ -36,7 +36,7 @@ export function placesOf(loop: Loop): readonly Expr[] {
     case 'offset':
       return [loop.value]
     case 'copy':
-      return [...loop.access.indices, loop.length, ...some(loop.guard)]
+      return [...loop.access.indices, ...(loop.members ?? []).flatMap(({ indices }) => indices), loop.length, ...some(loop.guard)]
     case 'request':
     case 'held':
       return [loop.length]
@@ -47,7 +47,7 @@ export function placesOf(loop: Loop): readonly Expr[] {
     case 'prefetch':
       return placesOf(loop.copy)
     case 'storeChunk':
-      return [...loop.access.indices, ...some(loop.when)]
+      return [...loop.access.indices, ...(loop.members ?? []).flatMap(({ indices }) => indices), ...some(loop.when)]
     case 'store':
       return [...loop.indices, ...some(loop.when)]
     case 'fill':

@@ -16,7 +16,7 @@ import { totalsOf } from './divided/full_reductions.js'
 import { storedColumns } from './divided/stored_columns.js'
 import { windowsOf } from './divided/window_reductions.js'
 import { groupedMatmul } from './grouped/grouped_matmul.js'
-import { inPieces, joined, mapGroups, mapRow } from './map_beside.js'
+import { inPieces, joined, mapGroups, mapRow, mapShortAxis } from './map_beside.js'
 import { keyOf, mapRows, rowPasses, type See } from './map_rows.js'
 import { mapWindows } from './map_windows.js'
 import { type ColumnLaunches, extentIn, type InRows, type MappedKernel } from './mapped.js'
@@ -28,6 +28,7 @@ import { groupRows } from './rows/group_rows.js'
 import { inFewestLevels, isExact, longRows } from './rows/long_rows.js'
 import { longScans } from './rows/long_scans.js'
 import { mayBeOneRow, oneRow } from './rows/one_row.js'
+import { shortAxis } from './rows/short_axis.js'
 import { splitLaunch } from './rows/split_launch.js'
 import { walkKernels } from './rows/walk_kernels.js'
 import { fewestWalkedChunks, mostCombinedColumns, mostWalkedRows, rowsAlone } from './rules.js'
@@ -58,6 +59,7 @@ export const schedulePasses = {
   longRows,
   longScans,
   oneRow,
+  shortAxis,
 } as const
 
 /**
@@ -91,8 +93,11 @@ export function mapKernel(
   const tuned = tuning === undefined ? asked : verified(passes.applyTuning(asked, tuning), 'applying measurements')
   const long = inLevels(formed, tuned, passes, see)
   if (long !== undefined) return verified(long, 'dividing long rows')
-  const inRow = mayBeOneRow(tuned) ? mapRow(formed, tuned, passes, see) : undefined
-  return inRow === undefined ? tuned : verified(inRow, 'making one row')
+  if (!mayBeOneRow(tuned)) return tuned
+  const inRow = mapRow(formed, tuned, passes, see)
+  const made = inRow === undefined ? tuned : verified(inRow, 'making one row')
+  const written = mapShortAxis(formed, made, passes, see)
+  return written === undefined ? made : verified(written, 'writing a short axis out')
 }
 
 /** Maps a kernel that is part of another, such as the prologue of a matmul: as one launch over the axes of the other, in the forms of the whole. */
@@ -108,6 +113,8 @@ export const mapPart = (instance: Instance): MappedKernel =>
     longRows: () => undefined,
     longScans: () => undefined,
     oneRow: () => undefined,
+    shortAxis: () => undefined,
+    inGroups: () => undefined,
   })
 
 /** @param part number that the first launch of a split kernel has; undefined for a whole op */

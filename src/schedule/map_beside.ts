@@ -6,16 +6,18 @@ import type { Instance } from '../ir/instance.js'
 import { extentOf } from '../ir/row_axis.js'
 import { verifyKernel } from '../ir/verify.js'
 import { keyOf, mapRows, type rowPasses, type See } from './map_rows.js'
-import { type ColumnLaunches, extentIn, type InRows, type MappedKernel, onlyPass } from './mapped.js'
+import { type ColumnLaunches, extentIn, type InRows, isInGroups, type MappedKernel, onlyPass } from './mapped.js'
 import type { groupRows } from './rows/group_rows.js'
 import type { longScans } from './rows/long_scans.js'
 import type { oneRow } from './rows/one_row.js'
+import type { shortAxis } from './rows/short_axis.js'
 import { reachable } from './rows/variants.js'
 import { fewGroups, rowsAlone, smallPlane } from './rules.js'
 
 type Passes = typeof rowPasses & {
   readonly longScans: typeof longScans
   readonly oneRow: typeof oneRow
+  readonly shortAxis: typeof shortAxis
   readonly groupRows: typeof groupRows
 }
 
@@ -56,6 +58,21 @@ export function mapRow(formed: Instance, mapped: MappedKernel, passes: Passes, s
   const tile = staging === undefined ? {} : { tile: { rows: extentOf(staging.axis, extentIn(mapped)), ...smallPlane } }
   const inRow = { mapped: { ...row, key }, length, width: mapped.vec, ...tile, extents: made.extents }
   return { ...mapped, split: { whole: mapped.instance, before: [], inRow } }
+}
+
+/** An elementwise kernel with a form for calls in which an axis is short. */
+export function mapShortAxis(formed: Instance, mapped: MappedKernel, passes: Passes, see: See): MappedKernel | undefined {
+  const written = mapped.split?.fixed === undefined ? passes.shortAxis(formed) : undefined
+  if (written === undefined) return undefined
+  const { instance, stated } = written
+  verifyKernel(instance.kernel, 'writing a short axis out')
+  see('writing a short axis out', { kernel: instance.kernel })
+  const made = mapRows(instance, instance, passes, see)
+  if (!isInGroups(made)) return undefined
+  const each = { ...made, key: keyOf(formed) }
+  if (Object.keys(stated).length === 0) return each
+  const split = mapped.split ?? { whole: mapped.instance, before: [] }
+  return { ...mapped, split: { ...split, fixed: [{ mapped: each, dims: stated }] } }
 }
 
 /** The kernel with its groups as rows of one launch; undefined if they are none. @param given the kernel with updates placed */

@@ -7,6 +7,7 @@ import { type Instance, instanceKey } from '../ir/instance.js'
 import type { Kernel, RowAxis } from '../ir/kernel.js'
 import { verifyKernel } from '../ir/verify.js'
 import { rowsAreNeighbours, scalarsAreNeighbours } from './access/coalescing.js'
+import { inGroups } from './access/groups.js'
 import { rowsOfSector, withRows } from './access/shared_sectors.js'
 import { stageLoads } from './access/staged_loads.js'
 import { insideOf, intervalOf } from './divided/update_range.js'
@@ -26,7 +27,16 @@ import { verifyMapped } from './verify/mapped.js'
 import { verifyNormal, verifySteps } from './verify/verify.js'
 
 /** Passes of a launch, in order. */
-export const rowPasses = { normalise, planSteps, simplifySteps, chooseVariants, inOnePass, stageLoads, intervalOf } as const
+export const rowPasses = {
+  inGroups,
+  normalise,
+  planSteps,
+  simplifySteps,
+  chooseVariants,
+  inOnePass,
+  stageLoads,
+  intervalOf,
+} as const
 
 type RowPasses = typeof rowPasses
 
@@ -58,6 +68,11 @@ export function mapRows(instance: Instance, placed: Instance, passes: RowPasses,
     verifySteps(simplified, kernel, placed, 'simplifying')
     see(keep ? 'simplifying, rows kept' : 'simplifying, rows read again', { steps: simplified })
     return simplified
+  }
+  const groups = rows === 'any' ? passes.inGroups(placed) : undefined
+  if (groups !== undefined) {
+    verifyNormal(groups, placed, 'grouping interleaved accesses')
+    return passes.chooseVariants(instance, groups, (keep) => steps(groups, keep))
   }
   const inSpans = rows === 'spans' || rows === 'single spans'
   const { kernel, asked, interval } = within(placed, passes, (of) => normal(of, inSpans ? 'in spans' : 'any'))

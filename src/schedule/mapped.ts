@@ -9,7 +9,7 @@ import type { Staging } from './access/staged_loads.js'
 import type { DividedProgram } from './divided/divided_program.js'
 import type { Interval } from './divided/update_range.js'
 import type { GroupedMatmul } from './grouped/grouped_matmul.js'
-import type { Pass, Step } from './normalise/passes.js'
+import { type Pass, type Step, statementsOf } from './normalise/passes.js'
 
 /** The threads that compute one row together. */
 export type Team =
@@ -235,6 +235,13 @@ export const launchesBeside = (split: Split | undefined): readonly MappedKernel[
 /** True if a kernel loads elements beside those of its chunks with them. */
 export const isInSpans = ({ program }: Pick<MappedKernel, 'program'>): boolean =>
   program.kind === 'elementwise' && onlyPass(program).rows.some((row) => row.kind === 'loaded' && (row.shift ?? 0) !== 0)
+
+/** True if a kernel moves interleaved elements in groups. */
+export const isInGroups = ({ program }: Pick<MappedKernel, 'program'>): boolean =>
+  program.kind === 'elementwise' &&
+  [...onlyPass(program).rows, ...statementsOf(onlyPass(program), 'loopStore')].some(
+    (each) => 'interleaved' in each && each.interleaved !== undefined,
+  )
 
 /** The instance that a mapped kernel was made from. */
 export const wholeOf = ({ instance, split }: Pick<MappedKernel, 'instance' | 'split'>): Instance => split?.whole ?? instance

@@ -16,7 +16,7 @@ import { contains, hashOf } from './normalise/rewrite.js'
 export const smallPlane = { columns: 4, places: 1024 }
 
 /** A vector access is one 16-byte instruction. More than 8 elements per chunk cost registers and gain nothing. */
-const packBytes = 16
+export const packBytes = 16
 export const maxVec = 8
 
 /**
@@ -27,6 +27,7 @@ export function vectorWidth(instance: Instance, kernel: NormalKernel): number {
   if (kernel.elementwise && (sumsUp(kernel) || readsAround(instance, kernel))) return 1
   const sizes: number[] = []
   const runs: number[] = []
+  const groups: number[] = []
   for (const row of kernel.rows.values()) {
     if (row.kind !== 'loaded') continue
     sizes.push(dtypeInfo[row.dtype].bytes)
@@ -36,12 +37,16 @@ export function vectorWidth(instance: Instance, kernel: NormalKernel): number {
     if (s.kind !== 'loopStore' || s.run === undefined) continue
     const tensor = instance.kernel.tensors.find((t) => t.name === s.tensor)
     if (tensor === undefined) continue
-    sizes.push(dtypeInfo[resolveDType(tensor.dtype, instance.types)].bytes)
+    const { bytes } = dtypeInfo[resolveDType(tensor.dtype, instance.types)]
+    sizes.push(bytes)
     runs.push(s.run)
+    if (s.interleaved !== undefined) groups.push(bytes * s.interleaved.factor)
   }
   if (sizes.length === 0) return 1
   let vec = Math.min(packBytes / Math.min(...sizes), maxVec)
   while (runs.some((run) => run % vec !== 0 && run !== Number.POSITIVE_INFINITY)) vec /= 2
+  // A warp stores whole sectors with each instruction if a thread's groups are one access.
+  while (groups.some((bytes) => vec * bytes > packBytes)) vec /= 2
   return vec
 }
 

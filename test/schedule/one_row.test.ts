@@ -165,7 +165,7 @@ describe('one row', () => {
   it('has small planes of kernels that load tiles', () => {
     const mapped = map(subjects['planes that are transposed'] ?? expect.fail())
     const when = 'all elements as one row of a * k * g, where g is at most 4 and planes of k x g have at most 1024 places: always'
-    expect(variantLines(mapped)[0]?.when).toBe(when)
+    expect(variantLines(mapped).map((line) => line.when)).toEqual(expect.arrayContaining(['g = 2: always', when]))
     const names = (k: number, g: number) =>
       partCosts(mapped, { dims: { a: 4096, k, g }, attrs: {} }, costDevice('h200')).map(({ name }) => name)
     expect(names(256, 4)).toEqual(['subject_row'])

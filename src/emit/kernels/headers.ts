@@ -3,7 +3,7 @@ import { isUpdating } from '../../ir/update.js'
 import { hasCounts, liesApart, requestsVectors, sharesGroups } from '../../loop/kernel_loops.js'
 import { storesAlone } from '../../schedule/divided/divided_program.js'
 import { heldLoads } from '../../schedule/divided/held_loads.js'
-import { declaring, isInSpans, launchesBeside, type MappedKernel, stepsOf } from '../../schedule/mapped.js'
+import { declaring, isInGroups, isInSpans, launchesBeside, type MappedKernel, stepsOf } from '../../schedule/mapped.js'
 import { headersOf } from '../constructs/index.js'
 import { apartHeader } from '../print/apart.js'
 import { scalarHeaders } from '../print/scalar_headers.js'
@@ -38,6 +38,7 @@ export function headersOfMapped(mapped: MappedKernel): string[] {
       ...(mapped.program.kind === 'rows' ? ['row_block.cuh'] : []),
       ...(hasCounts(mapped) ? ['count.cuh'] : []),
       ...(isInSpans(mapped) ? ['span.cuh'] : []),
+      ...(isInGroups(mapped) ? ['groups.cuh'] : []),
       ...(requestsVectors(mapped) ? ['request.cuh'] : []),
       ...(isTuned(mapped) ? ['tuned.cuh'] : []),
       ...(isUpdating(instance.kernel) ? ['update.cuh'] : []),

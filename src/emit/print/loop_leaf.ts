@@ -56,7 +56,7 @@ export function leafText(loop: Leaf, printing: Printing): readonly string[] {
       return groupLines(loop, printing)
     case 'fill': {
       const value = storedText(loop, context)
-      return [`${whenText(loop, context)}${given.get(loop.buffer)}[i] = ${value};`]
+      return [`${whenText(loop, context)}${given.get(loop.buffer)}[${memberText(loop.place)}] = ${value};`]
     }
     case 'accumulator':
       return [accumulatorLine(loop, printing)]
@@ -93,11 +93,11 @@ export function leafText(loop: Leaf, printing: Printing): readonly string[] {
   }
 }
 
-function bufferLine({ name: given, of, row, shape, type, zero, from }: Buffer, printing: Printing): string {
+function bufferLine({ name: given, of, row, shape, type, factor, zero, from }: Buffer, printing: Printing): string {
   const { names, elements } = printing.context
   const name = of === undefined ? names.value(given) : declare(given, of, printing)
   if (row !== undefined) elements.set(row, shape === 'row' ? `${name}[chunk][i]` : `${name}[i]`)
-  return `${scalarText[type]} ${name}${shape === 'row' ? '[CHUNKS][VEC]' : '[VEC]'}${zero ? ' = {}' : ''};${mark(...from)}`
+  return `${scalarText[type]} ${name}${shape === 'row' ? '[CHUNKS][VEC]' : `[${timesText('VEC', factor)}]`}${zero ? ' = {}' : ''};${mark(...from)}`
 }
 
 function letLine({ name, type, value, ofChunk }: Let, printing: Printing): string {
@@ -110,12 +110,23 @@ function letLine({ name, type, value, ofChunk }: Let, printing: Printing): strin
 }
 
 /** Template arguments of a chunk access: its width, and whether it needs no checks. */
-const widthText = ({ whole }: Access, { walk, isVersioned }: PassContext): string =>
-  walk === 'single' && isVersioned !== true ? 'VEC' : `VEC, ${whole ? 'WHOLE' : 'false'}`
+const widthText = ({ whole, factor }: Access, { walk, isVersioned }: PassContext): string =>
+  `${timesText('VEC', factor)}${walk === 'single' && isVersioned !== true ? '' : `, ${whole ? 'WHOLE' : 'false'}`}`
+
+/** Source of a number of elements, of which each index of a loop has `factor`. */
+export const timesText = (count: string, factor: number | undefined): string =>
+  factor === undefined ? count : `${count} * ${factor}`
+
+/** Source of the place of a member in a chunk of groups. */
+const memberText = (of: { readonly factor: number; readonly member: number } | undefined): string =>
+  of === undefined ? 'i' : `i * ${of.factor}${of.member === 0 ? '' : ` + ${of.member}`}`
 
 /** Offset of the element at loop index `at`. */
-function chunkOffset({ run, rows, start, index, tensor, indices }: Access, at: string, { context, given }: Printing): string {
-  if (rows === undefined && run === Number.POSITIVE_INFINITY) return start === undefined ? at : `${given.get(start)} + ${at}`
+function chunkOffset(access: Access, at: string, { context, given }: Printing): string {
+  const { run, rows, start, index, tensor, indices, factor } = access
+  const moved = factor === undefined ? at : `static_cast<int64_t>(${at}) * ${factor}`
+  if (rows === undefined && run === Number.POSITIVE_INFINITY)
+    return start === undefined ? moved : `${given.get(start)} + ${moved}`
   const value = (name: string): string => (name === index ? at : context.names.value(name))
   return offsetText(tensor, indices, { ...context, names: { ...context.names, value } })
 }
@@ -154,7 +165,7 @@ export function guardedText(
 
 /** Source of one chunk. */
 export const chunkText = ({ load, access }: Copy, printing: Printing): string =>
-  `heddle::${printing.apart === undefined ? `load_chunk<${widthText(access, printing.context)}` : `load_apart<${apartText(access, printing.apart)}`}>(${printing.context.names.tensor(load.tensor)}, ${chunkOffset(access, printing.first, printing)}, valid)`
+  `heddle::${printing.apart === undefined ? `${access.factor === undefined ? 'load_chunk' : 'load_groups'}<${widthText(access, printing.context)}` : `load_apart<${apartText(access, printing.apart)}`}>(${printing.context.names.tensor(load.tensor)}, ${chunkOffset(access, printing.first, printing)}, ${timesText('valid', access.factor)})`
 
 /** True for a span with elements beside its chunk. */
 const isWider = (span: Span | undefined): span is Span => span !== undefined && span.before + span.after > 0
@@ -172,7 +183,9 @@ function chunkLine(copy: Copy, printing: Printing): string {
   const { row, load, prefetched } = copy
   const name = context.names.value(row)
   const guarded = guardedText(copy, isWider(copy.span) ? spanText(copy, copy.span, printing) : chunkText(copy, printing), context)
-  for (const { row: of, shift } of copy.span?.rows ?? [{ row, shift: 0 }])
+  const { factor = 1 } = copy.access
+  for (const { row: of, member } of copy.members ?? []) context.elements.set(of, `${name}[${memberText({ factor, member })}]`)
+  for (const { row: of, shift } of copy.span?.rows ?? (copy.members === undefined ? [{ row, shift: 0 }] : []))
     context.elements.set(of, `${name}[${placeBeside(shift)}]`)
   return `const auto ${name} = ${prefetched === undefined ? guarded : `CHUNKS == 1 ? ${given.get(prefetched)}[0] : ${guarded}`};${mark(load)}`
 }
@@ -252,10 +265,11 @@ function combineLines({ accumulator, across, into }: Combine, { context, given, 
 function storeChunkLine(store: StoreChunk, printing: Printing): string {
   const { context, given, apart, first } = printing
   const { access, buffer, from } = store
-  const chunk = `heddle::${context.chunkStore ?? 'store_chunk'}<${widthText(access, context)}>`
+  const written = access.factor === undefined ? (context.chunkStore ?? 'store_chunk') : 'store_groups'
+  const chunk = `heddle::${written}<${widthText(access, context)}>`
   const call = apart === undefined ? chunk : `heddle::store_apart<${apartText(access, apart)}>`
   const place = `${context.names.tensor(access.tensor)}, ${chunkOffset(access, first, printing)}`
-  return `${whenText(store, context)}${call}(${place}, valid, ${given.get(buffer)});${mark(...from)}`
+  return `${whenText(store, context)}${call}(${place}, ${timesText('valid', access.factor)}, ${given.get(buffer)});${mark(...from)}`
 }
 
 /** A store of one element. */

@@ -22,7 +22,7 @@ import { apartArguments, apartLine, printApart } from './apart.js'
 import type { PassContext } from './context.js'
 import { printDivided } from './divided_loop.js'
 import { operandText } from './expression.js'
-import { leafText } from './loop_leaf.js'
+import { leafText, timesText } from './loop_leaf.js'
 import { type Printing, placeText } from './state.js'
 import { printTileLoop } from './tiles.js'
 import { hasFullChunks, printPiece, printWork, validLine } from './work.js'
@@ -113,9 +113,10 @@ function printVersion({ lengths, aligned, multiples, apart, ofChunk, body }: Ver
   }
   const tests = new Set(lengths.map((length) => (length === undefined ? 'false' : `${operandText(length, context)} % VEC == 0`)))
   if (ofChunk === true) tests.add('valid >= VEC')
-  for (const { tensor, start } of aligned) {
+  for (const { tensor, start, factor } of aligned) {
     const offset = start === undefined || multiples.has(start) ? '0' : (given.get(start) ?? '')
-    tests.add(`heddle::is_aligned<VEC>(${names.tensor(tensor)}, ${offset})`)
+    const isAligned = factor === undefined ? 'is_aligned' : 'groups_aligned'
+    tests.add(`heddle::${isAligned}<${timesText('VEC', factor)}>(${names.tensor(tensor)}, ${offset})`)
   }
   const inner = bodyWriter(2)
   if (apart === true) inner.writeLine(apartLine)

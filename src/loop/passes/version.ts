@@ -43,8 +43,9 @@ function versionOf(loops: readonly Loop[], frame: Known, isIn: typeof isVersione
   const lengths = versioned.map(({ length }) => (isKnown(length) ? length : undefined))
   // Chunks of one row that begins with its tensors are aligned with them, and all but the last are full.
   const ofChunk = countsPlaces(after) && covered.every((access) => offsetOf(access) === undefined)
-  const multiples = [...hoisted].filter(({ value }) =>
-    lengths.some((length) => length !== undefined && isMultiple(value, length)),
+  const inGroups = new Set(covered.flatMap(({ factor, start }) => (factor === undefined ? [] : [start])))
+  const multiples = [...hoisted].filter(
+    ({ name, value }) => !inGroups.has(name) && lengths.some((length) => length !== undefined && isMultiple(value, length)),
   )
   return [
     ...before,

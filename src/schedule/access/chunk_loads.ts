@@ -7,7 +7,9 @@ import { type Expr, type ExprOf, inPlaceOf } from '../../ir/expr.js'
 import { addLoadedRow, type Context, isInBounds, runOf } from '../normalise/elements.js'
 import { freshName, type Loop } from '../normalise/normal.js'
 import { contains, hashOf, type Path, rewriteWhere, sameExpr, usesIndex } from '../normalise/rewrite.js'
+import { knownOfAxes, withoutClamps } from '../windows/inequalities.js'
 import { nameSpans } from '../windows/spans.js'
+import { placeKey } from './interleaved.js'
 import { inPiece, isCondition, whereKnown } from './segments.js'
 
 /**
@@ -17,7 +19,8 @@ import { inPiece, isCondition, whereKnown } from './segments.js'
 export function nameChunkLoads(given: Expr, loop: Loop, context: Context, when?: Expr): Expr {
   const { pieces } = context
   const spanned = context.inSpans ? nameSpans(given, loop, context, when) : given
-  const value = pieces === undefined ? spanned : inPiece(spanned, loop, pieces)
+  const places = (e: Expr): Expr => withoutClamps(e, knownOfAxes(context.kernel, context.fixed))
+  const value = pieces === undefined ? spanned : inPiece(places(spanned), loop, pieces)
   const chunk = (e: Expr, path: Path) => (e.kind === 'load' ? chunkOf(e, path, loop, context) : undefined)
   return rewriteWhere(value, () => true, chunk, when === undefined ? [] : [when])
 }
@@ -25,6 +28,8 @@ export function nameChunkLoads(given: Expr, loop: Loop, context: Context, when?:
 /** The load as an element of a row in chunks; undefined if it cannot be a vector load. */
 function chunkOf(given: ExprOf<'load'>, path: Path, loop: Loop, context: Context): Expr | undefined {
   const load = whereKnown(given, path ?? [])
+  const interleaved = context.interleaved.get(placeKey(load))
+  if (interleaved !== undefined) return elementOf(given, load, { loop, run: Number.POSITIVE_INFINITY, interleaved }, context)
   const run = runOf(load, loop, context)
   if (run === undefined) return undefined
   const guards = path?.length === 0 || isInBounds(load, context) ? [] : path
@@ -33,12 +38,18 @@ function chunkOf(given: ExprOf<'load'>, path: Path, loop: Loop, context: Context
   const guard = first === undefined ? undefined : more.reduce((all, next) => call('and', all, next), first)
   const safe = guard === undefined ? load : guarded(load, guard, loop)
   if (safe === undefined) return undefined
+  return elementOf(given, safe, { loop, run, guard }, context)
+}
+
+/** An element of the row of a load, which is added if there is none yet. */
+function elementOf(given: Expr, load: ExprOf<'load'>, about: Parameters<typeof addLoadedRow>[2], context: Context): Expr {
+  const { loop, guard } = about
   // The load contains the index of its loop, and no two loops share one.
   const same = [...context.rows.values()].find(
-    (row) => row.kind === 'loaded' && sameExpr(row.load, safe) && keyOfGuard(row.guard) === keyOfGuard(guard),
+    (row) => row.kind === 'loaded' && sameExpr(row.load, load) && keyOfGuard(row.guard) === keyOfGuard(guard),
   )
   const name = same?.name ?? freshName(`${load.tensor}_${loop.index}`, context.taken)
-  if (same === undefined) addLoadedRow(name, safe, { loop, run, guard }, context)
+  if (same === undefined) addLoadedRow(name, load, about, context)
   return inPlaceOf(given, { kind: 'element', type: load.type, row: name, index: indexVar(loop.index) })
 }
 

@@ -6,6 +6,7 @@ import type { Expr, ExprOf } from '../../ir/expr.js'
 import type { StmtOf } from '../../ir/kernel.js'
 import { printExpr } from '../../ir/print.js'
 import { nameChunkLoads } from '../access/chunk_loads.js'
+import { placeKey } from '../access/interleaved.js'
 import { type Context, inlineElements, loopFor, overLoop, runOf } from '../normalise/elements.js'
 import { freshName, type Loop, type LoopStore, type WrittenStore } from '../normalise/normal.js'
 import { contains, hashOf, substituteIndex, usesIndex } from '../normalise/rewrite.js'
@@ -22,6 +23,8 @@ export const normaliseWrittenStore: Normalise<WrittenStore> = (s, context) => {
   const value = nameChunkLoads(overLoop(s.value, s.index, loop, context), loop, context, when)
   const run = runOf({ kind: 'load', type: value.type, tensor: s.tensor, indices }, loop, context)
   const store: LoopStore = { kind: 'loopStore', tensor: s.tensor, indices, loop, value, run }
+  const interleaved = context.interleaved.get(placeKey(store))
+  if (when === undefined && interleaved !== undefined) return [{ ...store, run: Number.POSITIVE_INFINITY, interleaved }]
   if (when === undefined) return [...lets, store]
   // A chunk is stored whole or not at all.
   return [...lets, { ...store, when, run: usesIndex(when, loop.index) ? undefined : run }]

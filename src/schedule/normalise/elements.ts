@@ -13,6 +13,7 @@ import {
   type CountedRow,
   type FoldedState,
   freshName,
+  type Interleaved,
   type Loop,
   type Pieces,
   type Ranking,
@@ -44,6 +45,8 @@ export interface Context {
   readonly pieces: Pieces | undefined
   /** True if loads beside the place of an element are made in spans. */
   readonly inSpans: boolean
+  /** Loads and stores of members of groups, by the hashes of their places. */
+  readonly interleaved: ReadonlyMap<string, Interleaved>
 }
 
 /** True if an element depends on a scan at its own index. */
@@ -120,6 +123,8 @@ export function runOf(load: ExprOf<'load'>, loop: Loop, context: Context): numbe
   return access.kind === 'contiguous' ? access.run : undefined
 }
 
+type Loaded = Extract<RowDef, { readonly kind: 'loaded' }>
+
 export function addLoadedRow(
   name: string,
   load: ExprOf<'load'>,
@@ -128,11 +133,16 @@ export function addLoadedRow(
     run,
     guard,
     shift,
-  }: { readonly loop: Loop; readonly run: number; readonly guard?: Expr | undefined; readonly shift?: number },
+    interleaved,
+  }: Pick<Loaded, 'loop' | 'run' | 'shift' | 'interleaved'> & { readonly guard?: Expr | undefined },
   context: Context,
 ): void {
   const dtype = resolveDType(tensorOf(load.tensor, context).dtype, context.types)
-  const placed = { ...(guard === undefined ? {} : { guard }), ...(shift === undefined ? {} : { shift }) }
+  const placed = {
+    ...(guard === undefined ? {} : { guard }),
+    ...(shift === undefined ? {} : { shift }),
+    ...(interleaved === undefined ? {} : { interleaved }),
+  }
   context.rows.set(name, { kind: 'loaded', name, type: load.type, loop, load, dtype, run, ...placed })
 }
 

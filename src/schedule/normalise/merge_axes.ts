@@ -102,7 +102,11 @@ function areOneRun(kernel: Kernel, outer: RowAxis, inner: RowAxis, dims: Instanc
   // Stores along another axis are interchanged with the loop (src/schedule/access/interchange.ts).
   const isContiguous = ({ tensor: name, indices }: Access): boolean => {
     const tensor = kernel.tensors.find((each) => each.name === name)
-    return tensor !== undefined && classify(offsetOf(tensor, indices, dims), inner.index).kind === 'contiguous'
+    if (tensor === undefined) return false
+    const offset = offsetOf(tensor, indices, dims)
+    // Stores of a short axis that is written out are interleaved (src/schedule/access/interleaved.ts).
+    const isInterleaved = kernel.storedPlaces !== undefined && stepOf(offset, inner.index)?.get('') !== undefined
+    return isInterleaved || classify(offset, inner.index).kind === 'contiguous'
   }
   let isFree = true
   const check = (expr: Expr): void => {

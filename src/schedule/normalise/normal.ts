@@ -13,6 +13,14 @@ export interface Loop {
   readonly length: Expr
 }
 
+/** Place of an element in a group of `factor` consecutive ones, of which each step of a loop has one group: that of an interleaved access. */
+export interface Interleaved {
+  readonly factor: number
+  readonly member: number
+  /** Indices of the first member. */
+  readonly first: readonly Expr[]
+}
+
 export type RowDef =
   /** Consecutive elements of a tensor, read in chunks. */
   | {
@@ -30,6 +38,8 @@ export type RowDef =
        * hold, are not loaded and are 0.
        */
       readonly shift?: number
+      /** Set for a member of groups of elements, which are loaded together. */
+      readonly interleaved?: Interleaved
     }
   | { readonly kind: 'computed'; readonly name: string; readonly type: ScalarType; readonly loop: Loop; readonly value: Expr }
   /** Combinations of the values up to each element. The threads of a row compute them together, chunk by chunk. */
@@ -85,6 +95,8 @@ export interface LoopStore {
   readonly when?: Expr
   /** Length of the runs in which elements stored for consecutive indices are consecutive; undefined if they are not. */
   readonly run: number | undefined
+  /** Set for a member of groups of elements, which are stored together. */
+  readonly interleaved?: Interleaved
 }
 
 /** Counts of the integers of a row. `indices` address the count of `bin`, an index variable. */

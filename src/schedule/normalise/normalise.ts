@@ -19,6 +19,7 @@ import type { Kernel, RowAxis, Stmt } from '../../ir/kernel.js'
 import { extentOf } from '../../ir/row_axis.js'
 import { introducedNames, mapStmt, visitKernel } from '../../ir/walk.js'
 import { turn } from '../access/interchange.js'
+import { interleavedPlaces } from '../access/interleaved.js'
 import type { Normalise } from '../constructs/construct.js'
 import { madeWithSteps } from '../constructs/fold_state.js'
 import { normalisers } from '../constructs/index.js'
@@ -27,12 +28,12 @@ import { freshName, type NormalKernel, type NormalStmt, type Statement } from '.
 import { rewriteDown, substituteDims, usesIndex } from './rewrite.js'
 
 /** Chunks of a row, as far as loads suit them. */
-export type Chunks = 'any' | 'in pieces' | 'in spans'
+export type Chunks = 'any' | 'in pieces' | 'in spans' | 'interleaved'
 
 /**
  * Brings an instance's kernel into normal form. The kernel must have passed the IR verifier.
  * @param chunks `in pieces`: for chunks that each lie in one piece of an elementwise kernel's row (src/schedule/access/segments.ts); `in spans`: with loads
- * beside the place of an element (src/schedule/windows/spans.ts)
+ * beside the place of an element (src/schedule/windows/spans.ts); `interleaved`: with groups of elements (src/schedule/access/interleaved.ts)
  */
 export function normalise({ kernel: given, dims, types }: Instance, chunks: Chunks = 'any'): NormalKernel {
   const interchanged = turn(given, dims)
@@ -59,9 +60,11 @@ export function normalise({ kernel: given, dims, types }: Instance, chunks: Chun
     taken,
     pieces,
     inSpans: chunks === 'in spans',
+    interleaved: new Map(),
   }
   const isMade = madeWithSteps(statements)
-  const normal = statements.flatMap((s) => (isMade(s) ? [] : normaliseStatement(s, context)))
+  const made: Context = chunks === 'interleaved' ? { ...context, interleaved: interleavedPlaces(statements, context) } : context
+  const normal = statements.flatMap((s) => (isMade(s) ? [] : normaliseStatement(s, made)))
   const loops = [...new Set(normal.flatMap((s) => ('loop' in s ? [s.loop] : [])))]
   const elementwise =
     loops.length === 1 && normal.every((s) => s.kind === 'let' || (s.kind === 'loopStore' && !readsScan(s.value, context.rows)))

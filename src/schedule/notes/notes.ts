@@ -8,7 +8,7 @@ import type { Instance } from '../../ir/instance.js'
 import { slowIntrinsics } from '../../ir/intrinsics.js'
 import type { StmtOf } from '../../ir/kernel.js'
 import { printExpr } from '../../ir/print.js'
-import { type MappedKernel, scheduledLaunch } from '../mapped.js'
+import { type FixedSizes, isInGroups, type MappedKernel, scheduledLaunch } from '../mapped.js'
 import { isHostExpr } from '../normalise/host_expr.js'
 import type { Loop } from '../normalise/normal.js'
 import type { Step } from '../normalise/passes.js'
@@ -42,13 +42,20 @@ export function notesOf(mapped: MappedKernel): readonly Note[] {
 
 function notesOfLaunch(mapped: MappedKernel): readonly Note[] {
   return [
-    ...stridedMessages(mapped).map((message): Note => ({ kind: 'strided', message })),
+    ...stridedMessages(usual(mapped)).map((message): Note => ({ kind: 'strided', message })),
     ...oneBlockNotes(mapped),
     ...blockNotes(mapped),
     ...recomputedNotes(mapped.instance),
     ...repeatedMessages(mapped).map((message): Note => ({ kind: 'recomputed', message })),
     ...matmulMessages(mapped.instance.kernel).map((message): Note => ({ kind: 'matmul', message })),
   ]
+}
+
+/** The launch for the extents that facts state. */
+function usual(mapped: MappedKernel): MappedKernel {
+  const stated = mapped.instance.kernel.facts?.dims ?? {}
+  const isStated = ({ dims }: FixedSizes): boolean => Object.entries(dims).every(([dim, extent]) => stated[dim]?.equal === extent)
+  return mapped.split?.fixed?.find((each) => isInGroups(each.mapped) && isStated(each))?.mapped ?? mapped
 }
 
 /** The loop of a pass, or of a team scalar. */

@@ -24,6 +24,7 @@ import { printExpr } from '../../ir/print.js'
 import { dimsOf } from '../../ir/row_axis.js'
 import { visit } from '../../ir/walk.js'
 import { classify, offsetOf } from '../access/access.js'
+import { isMember } from '../access/interleaved.js'
 import { multiplesOf } from '../access/multiples.js'
 import { isPassStmt, scheduledOf } from '../constructs/index.js'
 import { type Loop, type NormalKernel, type NormalStmt, type RowDef, rowExprs, startsOf } from '../normalise/normal.js'
@@ -130,6 +131,11 @@ function checkRow(row: RowDef, { kernel, dims, types }: Instance, fail: Fail): v
     return
   }
   if (resolveDType(tensor.dtype, types) !== row.dtype) fail(`row ${row.name} has elements of ${row.dtype}, its tensor has not`)
+  if (row.interleaved !== undefined) {
+    if (!isMember(tensor, row.load.indices, row.interleaved, row.loop.index, dims))
+      fail(`row ${row.name} is no member ${row.interleaved.member} of groups of ${row.interleaved.factor}`)
+    return
+  }
   const access = classify(offsetOf(tensor, row.load.indices, dims), row.loop.index, multiplesOf(kernel))
   if (access.kind !== 'contiguous' || access.run !== row.run)
     fail(`row ${row.name} is loaded in runs of ${row.run}, but lies otherwise`)
