@@ -10,6 +10,8 @@
 // append_step_int8__f16_block_tall: a block of 512 threads a row; 1 x 8 values a lane in registers
 // append_step_int8__f16_block_tall_wide: a block of 256 threads a row; 2 x 8 values a lane in registers
 // append_step_int8__f16_block_wide: a block of 512 threads a row; 2 x 8 values a lane in registers
+// append_step_int8__f16_block_long4: a block of 512 threads a row; 4 x 8 values a lane in registers
+// append_step_int8__f16_block_long8: a block of 512 threads a row; 8 x 8 values a lane in registers
 // append_step_int8__f16_block_reread: a block of 512 threads a row; values computed again in every pass
 #include "kernel.cuh"
 #include "apart.cuh"
@@ -167,6 +169,10 @@ extern "C" int32_t heddle_launch_append_step_int8__f16(const heddle_launch* laun
   if (length <= 4096) return run(heddle::RowBlock<256, 2>{}, "append_step_int8__f16_block_tall_wide", whole ? append_step_int8_kept<heddle::RowBlock<256, 2>, 2, true> : append_step_int8_kept<heddle::RowBlock<256, 2>, 2, false>);
   // The row fits the registers of one block.
   if (length <= 8192) return run(heddle::RowBlock<512, 2>{}, "append_step_int8__f16_block_wide", whole ? append_step_int8_kept<heddle::RowBlock<512, 2>, 2, true> : append_step_int8_kept<heddle::RowBlock<512, 2>, 2, false>);
+  // The row fits the registers of one block, of which a multiprocessor has several.
+  if (length <= 16384 && length % 8 == 0) return run(heddle::RowBlock<512>{}, "append_step_int8__f16_block_long4", whole ? append_step_int8_kept<heddle::RowBlock<512>, 4, true> : append_step_int8_kept<heddle::RowBlock<512>, 4, false>);
+  // The row fits the registers of one block, of which a multiprocessor has several.
+  if (length <= 32768 && length % 8 == 0) return run(heddle::RowBlock<512>{}, "append_step_int8__f16_block_long8", whole ? append_step_int8_kept<heddle::RowBlock<512>, 8, true> : append_step_int8_kept<heddle::RowBlock<512>, 8, false>);
   // Longer than registers hold: every pass reads the row again.
   return run(heddle::RowBlock<512>{}, "append_step_int8__f16_block_reread", whole ? append_step_int8_reread<heddle::RowBlock<512>, true> : append_step_int8_reread<heddle::RowBlock<512>, false>);
 }

@@ -10,6 +10,8 @@
 // log_softmax__f16_block_tall: a block of 512 threads a row; 1 x 8 values a lane in registers
 // log_softmax__f16_block_tall_wide: a block of 256 threads a row; 2 x 8 values a lane in registers
 // log_softmax__f16_block_wide: a block of 512 threads a row; 2 x 8 values a lane in registers
+// log_softmax__f16_block_long4: a block of 512 threads a row; 4 x 8 values a lane in registers
+// log_softmax__f16_block_long8: a block of 512 threads a row; 8 x 8 values a lane in registers
 // log_softmax__f16_block_reread: a block of 512 threads a row; values computed again in every pass
 // log_softmax_part1__f16: a warp for at most 512 chunks of 8, a block for every 2048 of more, at most 1024 blocks; the last to end combines theirs
 // log_softmax_part2__f16: a warp for at most 512 chunks of 8, a block for every 2048 of more, at most 1024 blocks; the last to end combines theirs
@@ -176,6 +178,10 @@ int32_t run(const heddle_launch* launch, heddle_error* error) {
   if (length <= 4096) return run(heddle::RowBlock<256, 2>{}, "log_softmax__f16_block_tall_wide", whole ? log_softmax_kept<heddle::RowBlock<256, 2>, 2, true> : log_softmax_kept<heddle::RowBlock<256, 2>, 2, false>);
   // The row fits the registers of one block.
   if (length <= 8192) return run(heddle::RowBlock<512, 2>{}, "log_softmax__f16_block_wide", whole ? log_softmax_kept<heddle::RowBlock<512, 2>, 2, true> : log_softmax_kept<heddle::RowBlock<512, 2>, 2, false>);
+  // The row fits the registers of one block, of which a multiprocessor has several.
+  if (length <= 16384 && length % 8 == 0) return run(heddle::RowBlock<512>{}, "log_softmax__f16_block_long4", whole ? log_softmax_kept<heddle::RowBlock<512>, 4, true> : log_softmax_kept<heddle::RowBlock<512>, 4, false>);
+  // The row fits the registers of one block, of which a multiprocessor has several.
+  if (length <= 32768 && length % 8 == 0) return run(heddle::RowBlock<512>{}, "log_softmax__f16_block_long8", whole ? log_softmax_kept<heddle::RowBlock<512>, 8, true> : log_softmax_kept<heddle::RowBlock<512>, 8, false>);
   // Longer than registers hold: every pass reads the row again.
   return run(heddle::RowBlock<512>{}, "log_softmax__f16_block_reread", whole ? log_softmax_reread<heddle::RowBlock<512>, true> : log_softmax_reread<heddle::RowBlock<512>, false>);
 }

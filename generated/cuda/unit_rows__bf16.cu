@@ -10,6 +10,8 @@
 // unit_rows__bf16_block_tall: a block of 512 threads a row; 1 x 8 values a lane in registers
 // unit_rows__bf16_block_tall_wide: a block of 256 threads a row; 2 x 8 values a lane in registers
 // unit_rows__bf16_block_wide: a block of 512 threads a row; 2 x 8 values a lane in registers
+// unit_rows__bf16_block_long4: a block of 512 threads a row; 4 x 8 values a lane in registers
+// unit_rows__bf16_block_long8: a block of 512 threads a row; 8 x 8 values a lane in registers
 // unit_rows__bf16_block_reread: a block of 512 threads a row; values computed again in every pass
 // unit_rows_part1__bf16: a warp for at most 512 chunks of 8, a block for every 2048 of more, at most 1024 blocks; the last to end combines theirs
 // unit_rows__bf16: elementwise: a chunk of 8 elements a thread, 256 threads a block
@@ -151,6 +153,10 @@ int32_t run(const heddle_launch* launch, heddle_error* error) {
   if (length <= 4096) return run(heddle::RowBlock<256, 2>{}, "unit_rows__bf16_block_tall_wide", whole ? unit_rows_kept<heddle::RowBlock<256, 2>, 2, true> : unit_rows_kept<heddle::RowBlock<256, 2>, 2, false>);
   // The row fits the registers of one block.
   if (length <= 8192) return run(heddle::RowBlock<512, 2>{}, "unit_rows__bf16_block_wide", whole ? unit_rows_kept<heddle::RowBlock<512, 2>, 2, true> : unit_rows_kept<heddle::RowBlock<512, 2>, 2, false>);
+  // The row fits the registers of one block, of which a multiprocessor has several.
+  if (length <= 16384 && length % 8 == 0) return run(heddle::RowBlock<512>{}, "unit_rows__bf16_block_long4", whole ? unit_rows_kept<heddle::RowBlock<512>, 4, true> : unit_rows_kept<heddle::RowBlock<512>, 4, false>);
+  // The row fits the registers of one block, of which a multiprocessor has several.
+  if (length <= 32768 && length % 8 == 0) return run(heddle::RowBlock<512>{}, "unit_rows__bf16_block_long8", whole ? unit_rows_kept<heddle::RowBlock<512>, 8, true> : unit_rows_kept<heddle::RowBlock<512>, 8, false>);
   // Longer than registers hold: every pass reads the row again.
   return run(heddle::RowBlock<512>{}, "unit_rows__bf16_block_reread", whole ? unit_rows_reread<heddle::RowBlock<512>, true> : unit_rows_reread<heddle::RowBlock<512>, false>);
 }

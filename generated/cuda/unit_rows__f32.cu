@@ -8,6 +8,7 @@
 // unit_rows__f32_block_tall: a block of 512 threads a row; 1 x 4 values a lane in registers
 // unit_rows__f32_block_tall_wide: a block of 256 threads a row; 2 x 4 values a lane in registers
 // unit_rows__f32_block_wide: a block of 512 threads a row; 4 x 4 values a lane in registers
+// unit_rows__f32_block_long8: a block of 512 threads a row; 8 x 4 values a lane in registers
 // unit_rows__f32_block_reread: a block of 512 threads a row; values computed again in every pass
 // unit_rows_part1__f32: a warp for at most 512 chunks of 4, a block for every 2048 of more, at most 1024 blocks; the last to end combines theirs
 // unit_rows__f32: elementwise: a chunk of 4 elements a thread, 256 threads a block
@@ -144,6 +145,8 @@ int32_t run(const heddle_launch* launch, heddle_error* error) {
   if (length <= 2048) return run(heddle::RowBlock<256, 2>{}, "unit_rows__f32_block_tall_wide", whole ? unit_rows_kept<heddle::RowBlock<256, 2>, 2, true> : unit_rows_kept<heddle::RowBlock<256, 2>, 2, false>);
   // The row fits the registers of one block.
   if (length <= 8192) return run(heddle::RowBlock<512>{}, "unit_rows__f32_block_wide", whole ? unit_rows_kept<heddle::RowBlock<512>, 4, true> : unit_rows_kept<heddle::RowBlock<512>, 4, false>);
+  // The row fits the registers of one block, of which a multiprocessor has several.
+  if (length <= 16384 && length % 4 == 0) return run(heddle::RowBlock<512>{}, "unit_rows__f32_block_long8", whole ? unit_rows_kept<heddle::RowBlock<512>, 8, true> : unit_rows_kept<heddle::RowBlock<512>, 8, false>);
   // Longer than registers hold: every pass reads the row again.
   return run(heddle::RowBlock<512>{}, "unit_rows__f32_block_reread", whole ? unit_rows_reread<heddle::RowBlock<512>, true> : unit_rows_reread<heddle::RowBlock<512>, false>);
 }

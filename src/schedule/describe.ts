@@ -240,6 +240,7 @@ function limitText({ limit }: Pick<Variant, 'limit'>): string {
     ...(tuned === undefined ? [] : [`on ${tuned.architecture} rows of ${tuned.length} elements`]),
     ...(tuned === undefined || tuned.fromRows === 1 ? [] : [`at least ${tuned.fromRows} rows`]),
     ...(limit.length === undefined ? [] : [`rows of at most ${limit.length} elements`]),
+    ...(limit.whole === undefined ? [] : [`whole chunks of ${limit.whole}`]),
     ...(limit.rows === undefined ? [] : [`at most ${limit.rows} rows${oddText(limit.odd)}`]),
   ]
   return bounds.length === 0 ? 'otherwise' : bounds.join(' and ')

@@ -18,6 +18,7 @@ import { type Chunks, normalise } from './normalise/normalise.js'
 import { planSteps, type Step } from './normalise/passes.js'
 import { simplifySteps } from './normalise/simplify.js'
 import { isLegal, isProfitable } from './rows/lanes.js'
+import { mostOf } from './rows/long_rows.js'
 import { inOnePass } from './rows/one_pass.js'
 import { isCarried } from './rows/recurrence_variants.js'
 import { hasMemory } from './rows/resident_rows.js'
@@ -172,6 +173,7 @@ function chooseVariants(
   const variants = rowVariants(kept, vec, lengths !== undefined, {
     areNeighbours: areNeighbours || scalarsAreNeighbours(instance, kernel),
     areGroups: rows === 'groups',
+    most: Math.max(0, ...(lengths ?? []).map((length) => mostOf(length, instance.kernel))),
   }).flatMap((each) => [withRows(each, adjacent), each].find(isUsable) ?? [])
   return { ...base, program: { kind: 'rows', kept, reread: steps(false), lengths, variants } }
 }

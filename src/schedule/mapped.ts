@@ -26,13 +26,16 @@ export interface Limit {
   readonly rows: number | undefined
   /** Rows that are accepted whatever their number: longer ones that are no whole chunks. */
   readonly odd?: { readonly above: number; readonly width: number }
+  /** Width of chunks of which rows are a whole number. */
+  readonly whole?: number
   /** Further limits of a measured variant: the conditions of its measurement. */
   readonly tuned?: TunedFor
 }
 
 /** True if a variant without measured conditions accepts rows. */
-export const accepts = ({ length, rows, odd, tuned }: Limit, count: number, elements: number): boolean =>
+export const accepts = ({ length, rows, odd, whole = 1, tuned }: Limit, count: number, elements: number): boolean =>
   tuned === undefined &&
+  elements % whole === 0 &&
   elements <= (length ?? Number.POSITIVE_INFINITY) &&
   (count <= (rows ?? Number.POSITIVE_INFINITY) || (odd !== undefined && elements > odd.above && elements % odd.width !== 0))
 

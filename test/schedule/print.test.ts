@@ -94,6 +94,7 @@ it('a schedule prints its passes and their teams', () => {
       softmax__f16_block_tall: a block of 512 threads a row; 1 x 8 values a lane in registers; rows of at most 4096 elements and at most 528 rows: one chunk a lane: its loads are in flight together, and vectors such as gamma are prefetched
       softmax__f16_block_tall_wide: a block of 256 threads a row; 2 x 8 values a lane in registers; rows of at most 4096 elements: two chunks a lane: a multiprocessor has more loads of many rows in flight
       softmax__f16_block_wide: a block of 512 threads a row; 2 x 8 values a lane in registers; rows of at most 8192 elements: the row fits the registers of one block
+      softmax__f16_block_long4: a block of 512 threads a row; 4 x 8 values a lane in registers; rows of at most 16384 elements and whole chunks of 8: the row fits the registers of one block, of which a multiprocessor has several
       softmax__f16_block_reread: a block of 512 threads a row; values computed again in every pass, sums in that of the maximum that shifts them; otherwise: longer than registers hold: every pass reads the row again"
   `)
   expect(described(tally)).toMatchInlineSnapshot(`

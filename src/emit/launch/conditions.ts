@@ -21,6 +21,7 @@ export function conditionText(limit: Limit): string {
     ...(tuned === undefined ? [] : [`length == ${tuned.length}`]),
     ...(tuned === undefined || tuned.fromRows === 1 ? [] : [`rows >= ${tuned.fromRows}`]),
     ...(limit.length === undefined ? [] : [`length <= ${limit.length}`]),
+    ...(limit.whole === undefined ? [] : [`length % ${limit.whole} == 0`]),
     ...(limit.rows === undefined ? [] : [rowsText(limit.rows, limit.odd)]),
     // Last, since it queries the device.
     ...(tuned === undefined ? [] : [runsOn(tuned.architecture)]),
