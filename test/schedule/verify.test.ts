@@ -243,6 +243,7 @@ describe('choosing variants', () => {
 
   it('has a variant for every row, each of which can compute it', () => {
     plant(program(({ variants: all }) => ({ variants: all.slice(0, -1) })))(`${after}the last variant does not take every row`)
+    plant(variants(({ limit }) => ({ limit: { ...limit, whole: 8 } })))(`${after}the last variant does not take every row`)
     plant(program(() => ({ variants: [] })))(`${after}there is no variant`)
     plant(variants(() => ({ name: 'same' })))('two variants have one name')
     plant(variants(({ limit }) => ({ limit: { ...limit, length: (limit.length ?? 0) * 2 } })))(after)

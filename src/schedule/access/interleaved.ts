@@ -29,6 +29,7 @@ interface Apart {
   readonly constant: number
 }
 
+/** Equal for equal places of one tensor. */
 export const placeKey = ({ tensor, indices }: Place): string => [tensor, ...indices.map(hashOf)].join(' ')
 
 /** Members of whole groups, by the keys of their places: groups of loads have at least their first and last member, groups of stores all. */

@@ -210,7 +210,7 @@ function checkRows({ kept, reread, variants }: RowProgram, { vec }: MappedKernel
     if (problem !== undefined) fail(`variant ${variant.name} ${problem}`)
   }
   const { limit } = variants.at(-1) ?? fail('there is no variant')
-  if (limit.length !== undefined || limit.rows !== undefined || limit.tuned !== undefined)
+  if ([limit.length, limit.rows, limit.whole, limit.tuned].some((bound) => bound !== undefined))
     fail('the last variant does not take every row')
 }
 
