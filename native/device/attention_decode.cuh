@@ -161,6 +161,24 @@ int32_t launch_decode_shape(const heddle_launch* queue, heddle_error* error, con
   }
 }
 
+/// Pieces on their way to a warp, where heads share keys: fewer if the sums of many heads would otherwise leave no room for a second block, and blocks
+/// wait. `sums`: bytes of a block for them.
+template <class Shape>
+int pieces_ahead(DecodeGrid grid, int64_t blocks, uint32_t sums) {
+  const int64_t bytes = grid.warps * int64_t{Shape::ring_bytes(Shape::most_ahead)} + sums + shared_of_system;
+  return !Shape::has_room && 2 * bytes > shared_of_multiprocessor() && blocks > multiprocessors_of_device() ? 1 : Shape::most_ahead;
+}
+
+/// Enqueues the kernel of one shape for heads that share keys.
+template <class Shape, class T, class O, class Slots, class... Caches>
+int32_t launch_decode_heads(const heddle_launch* queue, heddle_error* error, const char* name, int64_t items, int64_t rows, DecodeGrid grid,
+                            DecodeExtents extents, In<T> key, In<T> value, Out<O> out, Slots slots, Caches... caches) {
+  const uint32_t sums = Shape::shared_bytes(extents.places, extents.shared), bytes = static_cast<uint32_t>(grid.warps) * Shape::ring_bytes(extents.ahead);
+  return launch_decode_kernel<Shape, true, T, O, Slots, Caches...>(queue, error, name, items, rows, grid, bytes + sums,
+                                                                   attention_decode_heads<T, O, Shape, Slots, Caches...>, extents, key, value, out,
+                                                                   slots, caches...);
+}
+
 /// Extents of a launch: `shared` adjacent heads have the same keys and values, `places` is the number of places of each sequence in memory.
 struct DecodeLaunch {
   int64_t batch, heads, shared, queries, head_dim, value_dim, places;
@@ -209,11 +227,10 @@ int32_t launch_attention_decode(const heddle_launch* launch, heddle_error* error
       using Shape = DecodeHeads<T, decltype(size)::value>;
       const int64_t groups = items.value / given.shared * ((given.shared + Shape::rows - 1) / Shape::rows);
       const uint32_t sums = Shape::shared_bytes(given.places, extents.shared);
-      const DecodeGrid grid = decode_grid<Shape>(groups, given.places, Shape::resident_warps, Shape::ring_bytes, sums);
-      const uint32_t bytes = static_cast<uint32_t>(grid.warps) * Shape::ring_bytes + sums;
-      return launch_decode_kernel<Shape, true, T, O, Slots, Caches...>(launch, error, name, groups, items.value, grid, bytes,
-                                                                       attention_decode_heads<T, O, Shape, Slots, Caches...>, extents, key, value,
-                                                                       out, slots, caches...);
+      const DecodeGrid grid = decode_grid<Shape>(groups, given.places, Shape::resident_warps, Shape::ring_bytes(Shape::most_ahead), sums);
+      DecodeExtents own = extents;
+      own.ahead = pieces_ahead<Shape>(grid, groups * grid.cluster * DecodeSplit::most_of(given.places), sums);
+      return launch_decode_heads<Shape>(launch, error, name, groups, items.value, grid, own, key, value, out, slots, caches...);
     };
     if (alike && given.shared > 1 && given.head_dim == 64) return start_heads(Integer<64>{});
     if (alike && given.shared > 1 && given.head_dim == 128) return start_heads(Integer<128>{});

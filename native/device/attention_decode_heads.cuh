@@ -23,14 +23,16 @@ struct DecodeHeads {
   static constexpr int workers = 16, split_workers = 8;   // of a row in one segment, and of each segment of one in several
   // Per block at most, and where blocks wait for one another: what waits in two blocks of four warps fills the shared memory.
   static constexpr int warps = 8, crowded_warps = 4;
-  static constexpr int resident_warps = HeadDim == 64 ? 16 : 8;  // of a multiprocessor, by registers
+  static constexpr int resident = HeadDim == 64 ? 2 : 1;  // blocks of so many warps on a multiprocessor, by registers
+  static constexpr int resident_warps = resident * warps;
   static constexpr int key_chunks = HeadDim / 32, value_chunks = HeadDim / 64;
   static constexpr uint32_t row_bytes = (size + 4) * 4;  // as in DecodeShape
-  static constexpr int ahead = 2, row_chunks = HeadDim / 8;  // pieces of a warp on their way, and chunks of 16 bytes of a key
-  static constexpr uint32_t key_bytes = static_cast<uint32_t>(ahead) * piece * HeadDim * sizeof(T);
-  using ValueRing = LaneRing<T, 4 * value_chunks, ahead>;
-  static constexpr uint32_t ring_bytes = key_bytes + ValueRing::bytes;  // of a warp
+  static constexpr int most_ahead = 2, row_chunks = HeadDim / 8;        // pieces on their way to a warp, and chunks of 16 bytes of a row
+  static constexpr bool has_room = HeadDim == 64;                       // for the most pieces, beside the sums of all heads
+  static constexpr uint32_t piece_bytes = piece * HeadDim * sizeof(T);  // of its keys, and of its values
 
+  /// Memory of a warp for pieces on their way.
+  static __host__ __device__ __forceinline__ uint32_t ring_bytes(int ahead) { return 2 * static_cast<uint32_t>(ahead) * piece_bytes; }
   static __host__ __device__ __forceinline__ uint32_t slot_bytes(int shared) { return static_cast<uint32_t>(shared < rows ? shared : rows) * row_bytes; }
   /// Memory for the sums of every worker with a piece and of the fresh place, and for the exchange.
   static __host__ __device__ __forceinline__ uint32_t shared_bytes(int64_t places, int shared) {
@@ -218,9 +220,13 @@ struct HeadsFresh {
   }
 };
 
+/// Blocks of a multiprocessor that registers must suffice for: owners from a table, and rows that are folded, take those of the second.
+template <class Shape, class Slots>
+constexpr int heads_resident = has_steps<Slots> && !folds_rows<Slots> ? Shape::resident : 1;
+
 /// A block, or a cluster of blocks, for each segment of a query row and up to 8 heads that share its keys. Rows are whole and aligned.
 template <class T, class O, class Shape, class Slots, class... Caches>
-__global__ void __launch_bounds__(32 * Shape::warps, 1)
+__global__ void __launch_bounds__(32 * Shape::warps, heads_resident<Shape, Slots>)
     attention_decode_heads(const DecodeExtents extents, const In<T> key, const In<T> value, const Out<O> out, const Out<float> parts,
                            const Slots slots, Caches... caches) {
   if (!extents.settled) begin_kernel();
@@ -251,47 +257,56 @@ __global__ void __launch_bounds__(32 * Shape::warps, 1)
 
   const DecodeRows<Slots> rows(extents, slots, b, h, begin);
   HEDDLE_DYNAMIC_SHARED(memory);
-  const Shared16 own_ring = memory + static_cast<uint32_t>(threadIdx.x) / 32 * Shape::ring_bytes;
-  const typename Shape::ValueRing value_ring(own_ring + Shape::key_bytes, lane);
+  const int most_ahead = Shape::has_room ? Shape::most_ahead : extents.ahead;
+  const Shared16 key_ring = memory + static_cast<uint32_t>(threadIdx.x) / 32 * Shape::ring_bytes(most_ahead);
+  const Shared16 value_ring = key_ring + static_cast<uint32_t>(most_ahead) * Shape::piece_bytes;
   // Places that are not attended become zeros: memory that nobody wrote may hold NaN.
   const auto is_attended = [&](int j) { return j < stored && (!Slots::has_fresh || j != fresh_at); };
-  // Eight lanes copy whole lines of a key, which the four lanes of its place read.
-  const auto key_place = [&](int slot, int row, int chunk) {
-    return own_ring + static_cast<uint32_t>((slot * Shape::piece + row) * Shape::row_chunks + (chunk ^ row % 2 * 4)) * 16;
+  // Eight lanes read from different banks: four chunks of two neighbouring keys, or two chunks of every second of eight values.
+  const auto ring_place = [](int slot, int row, int chunk) {
+    return static_cast<uint32_t>((slot * Shape::piece + row) * Shape::row_chunks + chunk) * 16;
   };
-  const auto copy_keys = [&](const DecodeWalk<Shape>& at, int slot) {
+  const auto key_place = [&](int slot, int row, int chunk) { return key_ring + ring_place(slot, row, chunk ^ row % 2 * 4); };
+  const auto value_place = [&](int slot, int row, int chunk) { return value_ring + ring_place(slot, row, chunk ^ row / 2 % 4 * 2); };
+  // Eight neighbouring lanes copy a line. Lanes that share a sector and are not neighbours would each ask the L2 cache for it.
+  const auto copy_rows = [&](const DecodeWalk<Shape>& at, const In<T>& from, auto row_of, auto place_of) {
     if (!at.is_done()) {
       HEDDLE_UNROLL
       for (int first = 0; first < Shape::piece; first += 4) {
         const int place = first + lane / 8, j = begin + at.piece * Shape::piece + place;
         const bool attended = is_attended(j);
-        const int64_t row = attended ? rows.key(slots.owner(b, j), j) : 0;
+        const int64_t row = attended ? row_of(slots.owner(b, j), j) : 0;
         HEDDLE_UNROLL
         for (int chunk = lane % 8; chunk < Shape::row_chunks; chunk += 8) {
-          copy_async<16>(key_place(slot, place, chunk), key, row + chunk * 8, attended);
+          copy_async<16>(place_of(place, chunk), from, row + chunk * 8, attended);
         }
       }
     }
     copy_async_commit();
   };
+  const auto copy_keys = [&](const DecodeWalk<Shape>& at, int slot) {
+    copy_rows(
+        at, key, [&](int owner, int j) { return rows.key(owner, j); }, [&](int place, int chunk) { return key_place(slot, place, chunk); });
+  };
   const auto copy_values = [&](const DecodeWalk<Shape>& at, int slot) {
-    if (!at.is_done()) {
-      HEDDLE_UNROLL
-      for (int e = 0; e < 4; ++e) {
-        const int j = begin + at.piece * Shape::piece + e / 2 * 8 + p * 2 + e % 2;
-        const bool attended = is_attended(j);
-        const int64_t row = (attended ? rows.value(slots.owner(b, j), j) : 0) + g * 8;
-        HEDDLE_UNROLL
-        for (int m = 0; m < Shape::value_chunks; ++m) value_ring.copy(slot, e * Shape::value_chunks + m, value, row + m * 64, attended);
-      }
+    copy_rows(
+        at, value, [&](int owner, int j) { return rows.value(owner, j); }, [&](int place, int chunk) { return value_place(slot, place, chunk); });
+  };
+  // Waits for the oldest keys or values on their way.
+  const auto await_oldest = [&] {
+    if (most_ahead == 1) {
+      copy_async_wait<1>();
+    } else {
+      copy_async_wait<2 * Shape::most_ahead - 1>();
     }
-    copy_async_commit();
+    __syncwarp();
   };
   // Keys and values in memory are loaded while the previous launch ends.
   const int workers = split.workers<Shape>();
   DecodeWalk<Shape> here(warp, warps, workers, pieces), ahead = here;
   HEDDLE_UNROLL
-  for (int slot = 0; slot < Shape::ahead; ++slot) {
+  for (int slot = 0; slot < Shape::most_ahead; ++slot) {
+    if (slot == most_ahead) break;
     copy_keys(ahead, slot);
     copy_values(ahead, slot);
     ahead.advance();
@@ -305,7 +320,7 @@ __global__ void __launch_bounds__(32 * Shape::warps, 1)
     query[m] = rounded_words<T>(elements);
   }
 
-  const Shared16 sums_at = memory + static_cast<uint32_t>(own_warps) * Shape::ring_bytes;
+  const Shared16 sums_at = memory + static_cast<uint32_t>(own_warps) * Shape::ring_bytes(most_ahead);
   const uint32_t slot_bytes = Shape::slot_bytes(extents.shared);
   const ClusterExchange exchange(sums_at + (Shape::shared_bytes(extents.places, extents.shared) - ClusterExchange::barrier_bytes), extents.cluster);
   const int sums = min(pieces, workers);
@@ -345,19 +360,21 @@ __global__ void __launch_bounds__(32 * Shape::warps, 1)
     const int worker = here.worker;
     for (bool ends = false; !ends; here.advance()) {
       const int first = begin + here.piece * Shape::piece;
-      copy_async_wait<2 * Shape::ahead - 1>();
-      __syncwarp();
+      await_oldest();
       uint32_t weights[2];
       sum.weigh(
           query, [&](int half, int m) { return words_of(load_shared_16<T>(key_place(slot, half * 8 + g, m * 4 + p))); },
           [&](float raw, int place) { return is_attended(first + place) ? score_at(raw, first + place) : -INFINITY; }, lane, weights);
       __syncwarp();
       copy_keys(ahead, slot);
-      copy_async_wait<2 * Shape::ahead - 1>();
-      sum.add(weights, [&](int e, int m) { return words_of(value_ring.read(slot, e * Shape::value_chunks + m)); });
+      await_oldest();
+      sum.add(weights, [&](int e, int m) {
+        return words_of(load_shared_16<T>(value_place(slot, e / 2 * 8 + p * 2 + e % 2, m * 8 + g)));
+      });
+      __syncwarp();
       copy_values(ahead, slot);
       ahead.advance();
-      slot = slot + 1 == Shape::ahead ? 0 : slot + 1;
+      slot = slot + 1 == most_ahead ? 0 : slot + 1;
       ends = here.ends_worker();
     }
     sum.send(exchange, extents.cluster > 1, slot_of(worker, 0), heads, lane);

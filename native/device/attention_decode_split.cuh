@@ -20,6 +20,7 @@ struct DecodeExtents {
   int segments;  // most segments of a row with that many places, along y; rows of one segment need no second kernel
   bool settled;  // true if the previous launch writes neither the attended memory nor its addresses
   int64_t key_step = 0, value_step = 0;  // elements from one place to the next, where a Slots has steps
+  int ahead = 1;  // pieces on their way to a warp, where heads share keys
 };
 
 /// The segments of a row.
