@@ -41,18 +41,19 @@ __global__ void __launch_bounds__(Team::threads, 1) abs_max_kept(
   const int m1 = static_cast<int>(position);
   const int64_t start = static_cast<int64_t>(m1) * n;
   constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
+  const bool paired = !WHOLE && n % 2 == 0 && heddle::begins_aligned<2>(x);
   heddle::Chunk<T, VEC> x_c[CHUNKS];
-  heddle::load_row_apart<VEC, STEP, WHOLE>(team, x, n, x_c, [&](int c) -> int64_t { return start + c; });
+  heddle::load_row_apart<VEC, STEP, WHOLE>(team, x, n, x_c, [&](int c) -> int64_t { return start + c; }, paired);
   heddle::RowShare<Team, heddle::Max<float>> y1_lanes;
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-    const int c0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
-    const int valid = heddle::left_apart<STEP>(n - c0);
+    const int c0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane(), paired);
+    const int valid = heddle::left_apart<STEP>(n - c0, paired);
     if (valid <= 0) break;
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
       const float common = fabsf(x_c[chunk][i]);
-      if (WHOLE || i < valid) y1_lanes.add((common < 3e+38f) ? common : 3e+38f, c0 + i * STEP);
+      if (WHOLE || i < valid) y1_lanes.add((common < 3e+38f) ? common : 3e+38f, c0 + heddle::place_apart<STEP>(i, paired));
     }
     y1_lanes.end_chunk();
   }
@@ -74,16 +75,17 @@ __global__ void __launch_bounds__(Team::threads, 2) abs_max_reread(
   const int m1 = static_cast<int>(position);
   const int64_t start = static_cast<int64_t>(m1) * n;
   constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
+  const bool paired = !WHOLE && n % 2 == 0 && heddle::begins_aligned<2>(x);
   heddle::Accumulator<heddle::Max<float>> y1_lanes;
   HEDDLE_UNROLL_FEW
-  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n); chunk += Team::lanes) {
-    const int c0 = heddle::first_apart<VEC, STEP>(chunk);
-    const int valid = heddle::left_apart<STEP>(n - c0);
-    const auto x_c = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c0, valid);
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n, paired); chunk += Team::lanes) {
+    const int c0 = heddle::first_apart<VEC, STEP>(chunk, paired);
+    const int valid = heddle::left_apart<STEP>(n - c0, paired);
+    const auto x_c = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c0, valid, paired);
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
       const float common = fabsf(x_c[i]);
-      if (WHOLE || i < valid) y1_lanes.add((common < 3e+38f) ? common : 3e+38f, c0 + i * STEP);
+      if (WHOLE || i < valid) y1_lanes.add((common < 3e+38f) ? common : 3e+38f, c0 + heddle::place_apart<STEP>(i, paired));
     }
     y1_lanes.end_chunk();
   }

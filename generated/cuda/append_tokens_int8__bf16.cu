@@ -59,17 +59,18 @@ __global__ void __launch_bounds__(Team::threads, 1) append_tokens_int8_kept(
   const int64_t start = ((static_cast<int64_t>(inside ? (heddle::read(starts, sequence) + at) : 0) * g) + g1) * d;
   const int64_t start_2 = ((((static_cast<int64_t>(r1) * g) + g1) * u) + u1) * d;
   constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
+  const bool paired = !WHOLE && d % 2 == 0 && heddle::begins_aligned<2>(x) && heddle::begins_aligned<2>(y);
   heddle::Chunk<T, VEC> v[CHUNKS];
-  heddle::load_row_apart<VEC, STEP, WHOLE>(team, x, d, v, [&](int c) -> int64_t { return start + c; });
+  heddle::load_row_apart<VEC, STEP, WHOLE>(team, x, d, v, [&](int c) -> int64_t { return start + c; }, paired);
   heddle::RowShare<Team, heddle::Max<float>> amax_lanes;
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-    const int c0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
-    const int valid = heddle::left_apart<STEP>(d - c0);
+    const int c0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane(), paired);
+    const int valid = heddle::left_apart<STEP>(d - c0, paired);
     if (valid <= 0) break;
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
-      if (WHOLE || i < valid) amax_lanes.add(fabsf(v[chunk][i]), c0 + i * STEP);
+      if (WHOLE || i < valid) amax_lanes.add(fabsf(v[chunk][i]), c0 + heddle::place_apart<STEP>(i, paired));
     }
     amax_lanes.end_chunk();
   }
@@ -78,15 +79,15 @@ __global__ void __launch_bounds__(Team::threads, 1) append_tokens_int8_kept(
   if (team.lane() == 0 && (((heddle::read(writers, r1) >= 0) && ((u1 - heddle::read(first, max(heddle::read(writers, r1), 0))) >= 0)) && ((u1 - heddle::read(first, max(heddle::read(writers, r1), 0))) < heddle::read(lengths, max(heddle::read(writers, r1), 0))))) heddle::write(stepsAfter, (((static_cast<int64_t>(r1) * g) + g1) * u) + u1, amax / 127.0f);
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-    const int c0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
-    const int valid = heddle::left_apart<STEP>(d - c0);
+    const int c0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane(), paired);
+    const int valid = heddle::left_apart<STEP>(d - c0, paired);
     if (valid <= 0) break;
     float y_c[VEC];
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
       y_c[i] = v[chunk][i] * inverse;
     }
-    if (((heddle::read(writers, r1) >= 0) && ((u1 - heddle::read(first, max(heddle::read(writers, r1), 0))) >= 0)) && ((u1 - heddle::read(first, max(heddle::read(writers, r1), 0))) < heddle::read(lengths, max(heddle::read(writers, r1), 0)))) heddle::store_apart<VEC, STEP, WHOLE>(y, start_2 + c0, valid, y_c);
+    if (((heddle::read(writers, r1) >= 0) && ((u1 - heddle::read(first, max(heddle::read(writers, r1), 0))) >= 0)) && ((u1 - heddle::read(first, max(heddle::read(writers, r1), 0))) < heddle::read(lengths, max(heddle::read(writers, r1), 0)))) heddle::store_apart<VEC, STEP, WHOLE>(y, start_2 + c0, valid, y_c, paired);
   }
 }
 
@@ -126,15 +127,16 @@ __global__ void __launch_bounds__(Team::threads, 2) append_tokens_int8_reread(
   const int64_t start = ((static_cast<int64_t>(inside ? (heddle::read(starts, sequence) + at) : 0) * g) + g1) * d;
   const int64_t start_2 = ((((static_cast<int64_t>(r1) * g) + g1) * u) + u1) * d;
   constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
+  const bool paired = !WHOLE && d % 2 == 0 && heddle::begins_aligned<2>(x) && heddle::begins_aligned<2>(y);
   heddle::Accumulator<heddle::Max<float>> amax_lanes;
   HEDDLE_UNROLL_FEW
-  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(d); chunk += Team::lanes) {
-    const int c0 = heddle::first_apart<VEC, STEP>(chunk);
-    const int valid = heddle::left_apart<STEP>(d - c0);
-    const auto v = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c0, valid);
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(d, paired); chunk += Team::lanes) {
+    const int c0 = heddle::first_apart<VEC, STEP>(chunk, paired);
+    const int valid = heddle::left_apart<STEP>(d - c0, paired);
+    const auto v = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c0, valid, paired);
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
-      if (WHOLE || i < valid) amax_lanes.add(fabsf(v[i]), c0 + i * STEP);
+      if (WHOLE || i < valid) amax_lanes.add(fabsf(v[i]), c0 + heddle::place_apart<STEP>(i, paired));
     }
     amax_lanes.end_chunk();
   }
@@ -142,16 +144,16 @@ __global__ void __launch_bounds__(Team::threads, 2) append_tokens_int8_reread(
   const float inverse = (amax > 1e-30f) ? (127.0f / amax) : 0.0f;
   if (team.lane() == 0 && (((heddle::read(writers, r1) >= 0) && ((u1 - heddle::read(first, max(heddle::read(writers, r1), 0))) >= 0)) && ((u1 - heddle::read(first, max(heddle::read(writers, r1), 0))) < heddle::read(lengths, max(heddle::read(writers, r1), 0))))) heddle::write(stepsAfter, (((static_cast<int64_t>(r1) * g) + g1) * u) + u1, amax / 127.0f);
   HEDDLE_UNROLL_FEW
-  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(d); chunk += Team::lanes) {
-    const int c0 = heddle::first_apart<VEC, STEP>(chunk);
-    const int valid = heddle::left_apart<STEP>(d - c0);
-    const auto v = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c0, valid);
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(d, paired); chunk += Team::lanes) {
+    const int c0 = heddle::first_apart<VEC, STEP>(chunk, paired);
+    const int valid = heddle::left_apart<STEP>(d - c0, paired);
+    const auto v = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c0, valid, paired);
     float y_c[VEC];
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
       y_c[i] = v[i] * inverse;
     }
-    if (((heddle::read(writers, r1) >= 0) && ((u1 - heddle::read(first, max(heddle::read(writers, r1), 0))) >= 0)) && ((u1 - heddle::read(first, max(heddle::read(writers, r1), 0))) < heddle::read(lengths, max(heddle::read(writers, r1), 0)))) heddle::store_apart<VEC, STEP, WHOLE>(y, start_2 + c0, valid, y_c);
+    if (((heddle::read(writers, r1) >= 0) && ((u1 - heddle::read(first, max(heddle::read(writers, r1), 0))) >= 0)) && ((u1 - heddle::read(first, max(heddle::read(writers, r1), 0))) < heddle::read(lengths, max(heddle::read(writers, r1), 0)))) heddle::store_apart<VEC, STEP, WHOLE>(y, start_2 + c0, valid, y_c, paired);
   }
 }
 

@@ -28,9 +28,10 @@ __global__ void __launch_bounds__(Team::threads, 1) attended_tokens_columns(
       heddle::is_aligned<VEC>(mask, 0);
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
+    const bool paired = !WHOLE && t % 2 == 0 && heddle::begins_aligned<2>(mask);
     constexpr int STEP = WHOLE ? 1 : Team::lanes;
-    const int t1_0 = heddle::first_column<Team, VEC, STEP>(team, tile, t);
-    const int valid = heddle::columns_left<STEP>(t1_0, t);
+    const int t1_0 = heddle::first_column<Team, VEC, STEP>(team, tile, t, paired);
+    const int valid = heddle::columns_left<STEP>(t1_0, t, paired);
     const heddle::ColumnTotals<Team, VEC, heddle::Max<int>> totals(shared);
     heddle::ColumnSums<heddle::Max<int>, Team, VEC> attended_sums;
     for (int64_t round = team.first_row(); valid > 0 && round < s; round += team.round()) {
@@ -39,7 +40,7 @@ __global__ void __launch_bounds__(Team::threads, 1) attended_tokens_columns(
       for (int j = 0; j < Team::loads; ++j) {
         if (round + team.rows_before(j) >= s) break;
         const int s1 = static_cast<int>(round) + team.rows_before(j);
-        mask_t1[j] = heddle::load_apart<VEC, STEP>(mask, (((static_cast<int64_t>(b1) * s) + s1) * t) + t1_0, valid);
+        mask_t1[j] = heddle::load_apart<VEC, STEP>(mask, (((static_cast<int64_t>(b1) * s) + s1) * t) + t1_0, valid, paired);
       }
       HEDDLE_UNROLL
       for (int j = 0; j < Team::loads; ++j) {
@@ -55,7 +56,7 @@ __global__ void __launch_bounds__(Team::threads, 1) attended_tokens_columns(
     if (!totals.combine_sections(team, left, arrived, attended_sums, attended)) return;
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
-      const int t1 = t1_0 + i * STEP;
+      const int t1 = t1_0 + heddle::place_apart<STEP>(i, paired);
       if (WHOLE ? valid > 0 : i < valid) if (team.stores()) heddle::write(y, (static_cast<int64_t>(b1) * t) + t1, (t1 < heddle::read(lengths, b1)) ? attended[i] : 0);
     }
   };

@@ -38,24 +38,25 @@ __global__ void __launch_bounds__(Team::threads, 1) bias_argmax_kept(
   const int i_m = static_cast<int>(position);
   const int64_t start = static_cast<int64_t>(i_m) * n;
   constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
+  const bool paired = !WHOLE && n % 2 == 0 && heddle::begins_aligned<2>(x) && heddle::begins_aligned<2>(bias) && heddle::begins_aligned<2>(y);
   heddle::Chunk<T, VEC> x_c2[CHUNKS];
-  heddle::load_row_apart<VEC, STEP, WHOLE>(team, x, n, x_c2, [&](int c2) -> int64_t { return start + c2; });
+  heddle::load_row_apart<VEC, STEP, WHOLE>(team, x, n, x_c2, [&](int c2) -> int64_t { return start + c2; }, paired);
   heddle::RowShare<Team, heddle::ArgMax<float>> y1_lanes;
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-    const int c2_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
-    const int valid = heddle::left_apart<STEP>(n - c2_0);
+    const int c2_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane(), paired);
+    const int valid = heddle::left_apart<STEP>(n - c2_0, paired);
     if (valid <= 0) break;
-    const auto bias_c2 = heddle::load_apart<VEC, STEP, WHOLE>(bias, c2_0, valid);
+    const auto bias_c2 = heddle::load_apart<VEC, STEP, WHOLE>(bias, c2_0, valid, paired);
     float y_c2[VEC];
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
       const float r2 = x_c2[chunk][i] + bias_c2[i];
       const float common = r2;
-      if (WHOLE || i < valid) y1_lanes.add(common, c2_0 + i * STEP);
+      if (WHOLE || i < valid) y1_lanes.add(common, c2_0 + heddle::place_apart<STEP>(i, paired));
       y_c2[i] = common;
     }
-    heddle::store_apart<VEC, STEP, WHOLE>(y, start + c2_0, valid, y_c2);
+    heddle::store_apart<VEC, STEP, WHOLE>(y, start + c2_0, valid, y_c2, paired);
     y1_lanes.end_chunk();
   }
   const int y1 = team.reduce(y1_lanes);
@@ -79,21 +80,22 @@ __global__ void __launch_bounds__(Team::threads, 2) bias_argmax_reread(
   const int i_m = static_cast<int>(position);
   const int64_t start = static_cast<int64_t>(i_m) * n;
   constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
+  const bool paired = !WHOLE && n % 2 == 0 && heddle::begins_aligned<2>(x) && heddle::begins_aligned<2>(bias) && heddle::begins_aligned<2>(y);
   heddle::Accumulator<heddle::ArgMax<float>> y1_lanes;
-  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n); chunk += Team::lanes) {
-    const int c2_0 = heddle::first_apart<VEC, STEP>(chunk);
-    const int valid = heddle::left_apart<STEP>(n - c2_0);
-    const auto x_c2 = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c2_0, valid);
-    const auto bias_c2 = heddle::load_apart<VEC, STEP, WHOLE>(bias, c2_0, valid);
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n, paired); chunk += Team::lanes) {
+    const int c2_0 = heddle::first_apart<VEC, STEP>(chunk, paired);
+    const int valid = heddle::left_apart<STEP>(n - c2_0, paired);
+    const auto x_c2 = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c2_0, valid, paired);
+    const auto bias_c2 = heddle::load_apart<VEC, STEP, WHOLE>(bias, c2_0, valid, paired);
     float y_c2[VEC];
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
       const float r2 = x_c2[i] + bias_c2[i];
       const float common = r2;
-      if (WHOLE || i < valid) y1_lanes.add(common, c2_0 + i * STEP);
+      if (WHOLE || i < valid) y1_lanes.add(common, c2_0 + heddle::place_apart<STEP>(i, paired));
       y_c2[i] = common;
     }
-    heddle::store_apart<VEC, STEP, WHOLE>(y, start + c2_0, valid, y_c2);
+    heddle::store_apart<VEC, STEP, WHOLE>(y, start + c2_0, valid, y_c2, paired);
     y1_lanes.end_chunk();
   }
   const int y1 = team.reduce(y1_lanes);

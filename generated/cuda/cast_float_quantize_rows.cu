@@ -34,17 +34,18 @@ __global__ void __launch_bounds__(Team::threads, 1) cast_float_quantize_rows_kep
   const int i_m = static_cast<int>(position);
   const int64_t start = static_cast<int64_t>(i_m) * n;
   constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
+  const bool paired = !WHOLE && n % 2 == 0 && heddle::begins_aligned<2>(x) && heddle::begins_aligned<2>(y);
   heddle::Chunk<float, VEC> v[CHUNKS];
-  heddle::load_row_apart<VEC, STEP, WHOLE>(team, x, n, v, [&](int c2) -> int64_t { return start + c2; });
+  heddle::load_row_apart<VEC, STEP, WHOLE>(team, x, n, v, [&](int c2) -> int64_t { return start + c2; }, paired);
   heddle::RowShare<Team, heddle::Max<float>> amax_lanes;
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-    const int c2_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
-    const int valid = heddle::left_apart<STEP>(n - c2_0);
+    const int c2_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane(), paired);
+    const int valid = heddle::left_apart<STEP>(n - c2_0, paired);
     if (valid <= 0) break;
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
-      if (WHOLE || i < valid) amax_lanes.add(fabsf(v[chunk][i]), c2_0 + i * STEP);
+      if (WHOLE || i < valid) amax_lanes.add(fabsf(v[chunk][i]), c2_0 + heddle::place_apart<STEP>(i, paired));
     }
     amax_lanes.end_chunk();
   }
@@ -53,15 +54,15 @@ __global__ void __launch_bounds__(Team::threads, 1) cast_float_quantize_rows_kep
   if (team.lane() == 0) heddle::write(steps, i_m, amax / 127.0f);
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-    const int c2_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
-    const int valid = heddle::left_apart<STEP>(n - c2_0);
+    const int c2_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane(), paired);
+    const int valid = heddle::left_apart<STEP>(n - c2_0, paired);
     if (valid <= 0) break;
     float y_c2[VEC];
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
       y_c2[i] = v[chunk][i] * inverse;
     }
-    heddle::store_apart<VEC, STEP, WHOLE>(y, start + c2_0, valid, y_c2);
+    heddle::store_apart<VEC, STEP, WHOLE>(y, start + c2_0, valid, y_c2, paired);
   }
 }
 
@@ -80,15 +81,16 @@ __global__ void __launch_bounds__(Team::threads, 2) cast_float_quantize_rows_rer
   const int i_m = static_cast<int>(position);
   const int64_t start = static_cast<int64_t>(i_m) * n;
   constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
+  const bool paired = !WHOLE && n % 2 == 0 && heddle::begins_aligned<2>(x) && heddle::begins_aligned<2>(y);
   heddle::Accumulator<heddle::Max<float>> amax_lanes;
   HEDDLE_UNROLL_FEW
-  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n); chunk += Team::lanes) {
-    const int c2_0 = heddle::first_apart<VEC, STEP>(chunk);
-    const int valid = heddle::left_apart<STEP>(n - c2_0);
-    const auto v = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c2_0, valid);
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n, paired); chunk += Team::lanes) {
+    const int c2_0 = heddle::first_apart<VEC, STEP>(chunk, paired);
+    const int valid = heddle::left_apart<STEP>(n - c2_0, paired);
+    const auto v = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c2_0, valid, paired);
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
-      if (WHOLE || i < valid) amax_lanes.add(fabsf(v[i]), c2_0 + i * STEP);
+      if (WHOLE || i < valid) amax_lanes.add(fabsf(v[i]), c2_0 + heddle::place_apart<STEP>(i, paired));
     }
     amax_lanes.end_chunk();
   }
@@ -96,16 +98,16 @@ __global__ void __launch_bounds__(Team::threads, 2) cast_float_quantize_rows_rer
   const float inverse = (amax > 1e-30f) ? (127.0f / amax) : 0.0f;
   if (team.lane() == 0) heddle::write(steps, i_m, amax / 127.0f);
   HEDDLE_UNROLL_FEW
-  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n); chunk += Team::lanes) {
-    const int c2_0 = heddle::first_apart<VEC, STEP>(chunk);
-    const int valid = heddle::left_apart<STEP>(n - c2_0);
-    const auto v = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c2_0, valid);
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n, paired); chunk += Team::lanes) {
+    const int c2_0 = heddle::first_apart<VEC, STEP>(chunk, paired);
+    const int valid = heddle::left_apart<STEP>(n - c2_0, paired);
+    const auto v = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c2_0, valid, paired);
     float y_c2[VEC];
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
       y_c2[i] = v[i] * inverse;
     }
-    heddle::store_apart<VEC, STEP, WHOLE>(y, start + c2_0, valid, y_c2);
+    heddle::store_apart<VEC, STEP, WHOLE>(y, start + c2_0, valid, y_c2, paired);
   }
 }
 

@@ -27,9 +27,10 @@ __global__ void __launch_bounds__(Team::threads, 1) channel_max_columns(
       heddle::is_aligned<VEC>(x, 0);
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
+    const bool paired = !WHOLE && n % 2 == 0 && heddle::begins_aligned<2>(x);
     constexpr int STEP = WHOLE ? 1 : Team::lanes;
-    const int c0 = heddle::first_column<Team, VEC, STEP>(team, tile, n);
-    const int valid = heddle::columns_left<STEP>(c0, n);
+    const int c0 = heddle::first_column<Team, VEC, STEP>(team, tile, n, paired);
+    const int valid = heddle::columns_left<STEP>(c0, n, paired);
     const heddle::ColumnTotals<Team, VEC, heddle::Max<float>> totals(shared);
     heddle::ColumnSums<heddle::Max<float>, Team, VEC> max_value_sums;
     for (int64_t round = team.first_row(); valid > 0 && round < m; round += team.round()) {
@@ -38,7 +39,7 @@ __global__ void __launch_bounds__(Team::threads, 1) channel_max_columns(
       for (int j = 0; j < Team::loads; ++j) {
         if (round + team.rows_before(j) >= m) break;
         const int r = static_cast<int>(round) + team.rows_before(j);
-        x_c[j] = heddle::load_apart<VEC, STEP>(x, (static_cast<int64_t>(r) * n) + c0, valid);
+        x_c[j] = heddle::load_apart<VEC, STEP>(x, (static_cast<int64_t>(r) * n) + c0, valid, paired);
       }
       HEDDLE_UNROLL
       for (int j = 0; j < Team::loads; ++j) {
@@ -54,7 +55,7 @@ __global__ void __launch_bounds__(Team::threads, 1) channel_max_columns(
     if (!totals.combine_sections(team, left, arrived, max_value_sums, max_value)) return;
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
-      const int c = c0 + i * STEP;
+      const int c = c0 + heddle::place_apart<STEP>(i, paired);
       if (WHOLE ? valid > 0 : i < valid) if (team.stores()) heddle::write(y, c, max_value[i]);
     }
   };

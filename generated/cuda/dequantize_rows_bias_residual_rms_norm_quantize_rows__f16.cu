@@ -49,29 +49,30 @@ __global__ void __launch_bounds__(Team::threads, 1) dequantize_rows_bias_residua
   const float row_steps = heddle::read(steps, i_m);
   const int64_t start = static_cast<int64_t>(i_m) * n;
   constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
+  const bool paired = !WHOLE && n % 2 == 0 && heddle::begins_aligned<2>(x) && heddle::begins_aligned<2>(channels) && heddle::begins_aligned<2>(bias) && heddle::begins_aligned<2>(y) && heddle::begins_aligned<2>(z) && heddle::begins_aligned<2>(gamma) && heddle::begins_aligned<2>(y2);
   heddle::Chunk<T, VEC> soon_gamma_c3[1];
-  if constexpr (CHUNKS == 1) heddle::load_row_apart<VEC, STEP, WHOLE>(team, gamma, n, soon_gamma_c3, [&](int c3) -> int64_t { return c3; });
+  if constexpr (CHUNKS == 1) heddle::load_row_apart<VEC, STEP, WHOLE>(team, gamma, n, soon_gamma_c3, [&](int c3) -> int64_t { return c3; }, paired);
   heddle::Chunk<int, VEC> x_c3[CHUNKS];
-  heddle::load_row_apart<VEC, STEP, WHOLE>(team, x, n, x_c3, [&](int c3) -> int64_t { return start + c3; });
+  heddle::load_row_apart<VEC, STEP, WHOLE>(team, x, n, x_c3, [&](int c3) -> int64_t { return start + c3; }, paired);
   heddle::Chunk<T, VEC> y_c3[CHUNKS];
-  heddle::load_row_apart<VEC, STEP, WHOLE>(team, y, n, y_c3, [&](int c3) -> int64_t { return start + c3; });
+  heddle::load_row_apart<VEC, STEP, WHOLE>(team, y, n, y_c3, [&](int c3) -> int64_t { return start + c3; }, paired);
   float r3[CHUNKS][VEC];
   heddle::RowShare<Team, heddle::Sum<float>> sum0_lanes;
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-    const int c3_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
-    const int valid = heddle::left_apart<STEP>(n - c3_0);
+    const int c3_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane(), paired);
+    const int valid = heddle::left_apart<STEP>(n - c3_0, paired);
     if (valid <= 0) break;
-    const auto channels_c3 = heddle::load_apart<VEC, STEP, WHOLE>(channels, c3_0, valid);
-    const auto bias_c3 = heddle::load_apart<VEC, STEP, WHOLE>(bias, c3_0, valid);
+    const auto channels_c3 = heddle::load_apart<VEC, STEP, WHOLE>(channels, c3_0, valid, paired);
+    const auto bias_c3 = heddle::load_apart<VEC, STEP, WHOLE>(bias, c3_0, valid, paired);
     float z_c3[VEC];
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
       r3[chunk][i] = (((static_cast<float>(x_c3[chunk][i]) * row_steps) * channels_c3[i]) + bias_c3[i]) + y_c3[chunk][i];
-      if (WHOLE || i < valid) sum0_lanes.add(heddle::square(r3[chunk][i]), c3_0 + i * STEP);
+      if (WHOLE || i < valid) sum0_lanes.add(heddle::square(r3[chunk][i]), c3_0 + heddle::place_apart<STEP>(i, paired));
       z_c3[i] = r3[chunk][i];
     }
-    heddle::store_apart<VEC, STEP, WHOLE>(z, start + c3_0, valid, z_c3);
+    heddle::store_apart<VEC, STEP, WHOLE>(z, start + c3_0, valid, z_c3, paired);
     sum0_lanes.end_chunk();
   }
   const float sum0 = team.reduce(sum0_lanes);
@@ -80,14 +81,14 @@ __global__ void __launch_bounds__(Team::threads, 1) dequantize_rows_bias_residua
   heddle::RowShare<Team, heddle::Max<float>> amax_lanes;
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-    const int c3_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
-    const int valid = heddle::left_apart<STEP>(n - c3_0);
+    const int c3_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane(), paired);
+    const int valid = heddle::left_apart<STEP>(n - c3_0, paired);
     if (valid <= 0) break;
-    const auto gamma_c3 = CHUNKS == 1 ? soon_gamma_c3[0] : heddle::load_apart<VEC, STEP, WHOLE>(gamma, c3_0, valid);
+    const auto gamma_c3 = CHUNKS == 1 ? soon_gamma_c3[0] : heddle::load_apart<VEC, STEP, WHOLE>(gamma, c3_0, valid, paired);
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
       v2[chunk][i] = (r3[chunk][i] * inverse) * (gamma_c3[i] + offset);
-      if (WHOLE || i < valid) amax_lanes.add(fabsf(v2[chunk][i]), c3_0 + i * STEP);
+      if (WHOLE || i < valid) amax_lanes.add(fabsf(v2[chunk][i]), c3_0 + heddle::place_apart<STEP>(i, paired));
     }
     amax_lanes.end_chunk();
   }
@@ -96,15 +97,15 @@ __global__ void __launch_bounds__(Team::threads, 1) dequantize_rows_bias_residua
   if (team.lane() == 0) heddle::write(steps2, i_m, amax / 127.0f);
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-    const int c3_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
-    const int valid = heddle::left_apart<STEP>(n - c3_0);
+    const int c3_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane(), paired);
+    const int valid = heddle::left_apart<STEP>(n - c3_0, paired);
     if (valid <= 0) break;
     float y2_c3[VEC];
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
       y2_c3[i] = v2[chunk][i] * inverse2;
     }
-    heddle::store_apart<VEC, STEP, WHOLE>(y2, start + c3_0, valid, y2_c3);
+    heddle::store_apart<VEC, STEP, WHOLE>(y2, start + c3_0, valid, y2_c3, paired);
   }
 }
 
@@ -135,54 +136,55 @@ __global__ void __launch_bounds__(Team::threads, 2) dequantize_rows_bias_residua
   const float row_steps = heddle::read(steps, i_m);
   const int64_t start = static_cast<int64_t>(i_m) * n;
   constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
+  const bool paired = !WHOLE && n % 2 == 0 && heddle::begins_aligned<2>(x) && heddle::begins_aligned<2>(channels) && heddle::begins_aligned<2>(bias) && heddle::begins_aligned<2>(y) && heddle::begins_aligned<2>(z) && heddle::begins_aligned<2>(gamma) && heddle::begins_aligned<2>(y2);
   heddle::Accumulator<heddle::Sum<float>> sum0_lanes;
-  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n); chunk += Team::lanes) {
-    const int c3_0 = heddle::first_apart<VEC, STEP>(chunk);
-    const int valid = heddle::left_apart<STEP>(n - c3_0);
-    const auto x_c3 = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c3_0, valid);
-    const auto channels_c3 = heddle::load_apart<VEC, STEP, WHOLE>(channels, c3_0, valid);
-    const auto bias_c3 = heddle::load_apart<VEC, STEP, WHOLE>(bias, c3_0, valid);
-    const auto y_c3 = heddle::load_apart<VEC, STEP, WHOLE>(y, start + c3_0, valid);
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n, paired); chunk += Team::lanes) {
+    const int c3_0 = heddle::first_apart<VEC, STEP>(chunk, paired);
+    const int valid = heddle::left_apart<STEP>(n - c3_0, paired);
+    const auto x_c3 = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c3_0, valid, paired);
+    const auto channels_c3 = heddle::load_apart<VEC, STEP, WHOLE>(channels, c3_0, valid, paired);
+    const auto bias_c3 = heddle::load_apart<VEC, STEP, WHOLE>(bias, c3_0, valid, paired);
+    const auto y_c3 = heddle::load_apart<VEC, STEP, WHOLE>(y, start + c3_0, valid, paired);
     float z_c3[VEC];
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
       const float r3 = (((static_cast<float>(x_c3[i]) * row_steps) * channels_c3[i]) + bias_c3[i]) + y_c3[i];
-      if (WHOLE || i < valid) sum0_lanes.add(heddle::square(r3), c3_0 + i * STEP);
+      if (WHOLE || i < valid) sum0_lanes.add(heddle::square(r3), c3_0 + heddle::place_apart<STEP>(i, paired));
       z_c3[i] = r3;
     }
-    heddle::store_apart<VEC, STEP, WHOLE>(z, start + c3_0, valid, z_c3);
+    heddle::store_apart<VEC, STEP, WHOLE>(z, start + c3_0, valid, z_c3, paired);
     sum0_lanes.end_chunk();
   }
   const float sum0 = team.reduce(sum0_lanes);
   const float inverse = rsqrtf((sum0 / static_cast<float>(n)) + eps);
   heddle::Accumulator<heddle::Max<float>> amax_lanes;
-  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n); chunk += Team::lanes) {
-    const int c3_0 = heddle::first_apart<VEC, STEP>(chunk);
-    const int valid = heddle::left_apart<STEP>(n - c3_0);
-    const auto x_c3 = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c3_0, valid);
-    const auto channels_c3 = heddle::load_apart<VEC, STEP, WHOLE>(channels, c3_0, valid);
-    const auto bias_c3 = heddle::load_apart<VEC, STEP, WHOLE>(bias, c3_0, valid);
-    const auto y_c3 = heddle::load_apart<VEC, STEP, WHOLE>(y, start + c3_0, valid);
-    const auto gamma_c3 = heddle::load_apart<VEC, STEP, WHOLE>(gamma, c3_0, valid);
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n, paired); chunk += Team::lanes) {
+    const int c3_0 = heddle::first_apart<VEC, STEP>(chunk, paired);
+    const int valid = heddle::left_apart<STEP>(n - c3_0, paired);
+    const auto x_c3 = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c3_0, valid, paired);
+    const auto channels_c3 = heddle::load_apart<VEC, STEP, WHOLE>(channels, c3_0, valid, paired);
+    const auto bias_c3 = heddle::load_apart<VEC, STEP, WHOLE>(bias, c3_0, valid, paired);
+    const auto y_c3 = heddle::load_apart<VEC, STEP, WHOLE>(y, start + c3_0, valid, paired);
+    const auto gamma_c3 = heddle::load_apart<VEC, STEP, WHOLE>(gamma, c3_0, valid, paired);
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
       const float r3 = (((static_cast<float>(x_c3[i]) * row_steps) * channels_c3[i]) + bias_c3[i]) + y_c3[i];
       const float v2 = (r3 * inverse) * (gamma_c3[i] + offset);
-      if (WHOLE || i < valid) amax_lanes.add(fabsf(v2), c3_0 + i * STEP);
+      if (WHOLE || i < valid) amax_lanes.add(fabsf(v2), c3_0 + heddle::place_apart<STEP>(i, paired));
     }
     amax_lanes.end_chunk();
   }
   const float amax = team.reduce(amax_lanes);
   const float inverse2 = (amax > 1e-30f) ? heddle::fast::quotient(127.0f, amax) : 0.0f;
   if (team.lane() == 0) heddle::write(steps2, i_m, amax / 127.0f);
-  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n); chunk += Team::lanes) {
-    const int c3_0 = heddle::first_apart<VEC, STEP>(chunk);
-    const int valid = heddle::left_apart<STEP>(n - c3_0);
-    const auto x_c3 = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c3_0, valid);
-    const auto channels_c3 = heddle::load_apart<VEC, STEP, WHOLE>(channels, c3_0, valid);
-    const auto bias_c3 = heddle::load_apart<VEC, STEP, WHOLE>(bias, c3_0, valid);
-    const auto y_c3 = heddle::load_apart<VEC, STEP, WHOLE>(y, start + c3_0, valid);
-    const auto gamma_c3 = heddle::load_apart<VEC, STEP, WHOLE>(gamma, c3_0, valid);
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n, paired); chunk += Team::lanes) {
+    const int c3_0 = heddle::first_apart<VEC, STEP>(chunk, paired);
+    const int valid = heddle::left_apart<STEP>(n - c3_0, paired);
+    const auto x_c3 = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c3_0, valid, paired);
+    const auto channels_c3 = heddle::load_apart<VEC, STEP, WHOLE>(channels, c3_0, valid, paired);
+    const auto bias_c3 = heddle::load_apart<VEC, STEP, WHOLE>(bias, c3_0, valid, paired);
+    const auto y_c3 = heddle::load_apart<VEC, STEP, WHOLE>(y, start + c3_0, valid, paired);
+    const auto gamma_c3 = heddle::load_apart<VEC, STEP, WHOLE>(gamma, c3_0, valid, paired);
     float y2_c3[VEC];
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
@@ -190,7 +192,7 @@ __global__ void __launch_bounds__(Team::threads, 2) dequantize_rows_bias_residua
       const float v2 = (r3 * inverse) * (gamma_c3[i] + offset);
       y2_c3[i] = v2 * inverse2;
     }
-    heddle::store_apart<VEC, STEP, WHOLE>(y2, start + c3_0, valid, y2_c3);
+    heddle::store_apart<VEC, STEP, WHOLE>(y2, start + c3_0, valid, y2_c3, paired);
   }
 }
 

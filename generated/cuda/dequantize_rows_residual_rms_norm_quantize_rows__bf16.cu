@@ -47,28 +47,29 @@ __global__ void __launch_bounds__(Team::threads, 1) dequantize_rows_residual_rms
   const float row_steps = heddle::read(steps, i_m);
   const int64_t start = static_cast<int64_t>(i_m) * n;
   constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
+  const bool paired = !WHOLE && n % 2 == 0 && heddle::begins_aligned<2>(x) && heddle::begins_aligned<2>(channels) && heddle::begins_aligned<2>(y) && heddle::begins_aligned<2>(z) && heddle::begins_aligned<2>(gamma) && heddle::begins_aligned<2>(y2);
   heddle::Chunk<T, VEC> soon_gamma_c2[1];
-  if constexpr (CHUNKS == 1) heddle::load_row_apart<VEC, STEP, WHOLE>(team, gamma, n, soon_gamma_c2, [&](int c2) -> int64_t { return c2; });
+  if constexpr (CHUNKS == 1) heddle::load_row_apart<VEC, STEP, WHOLE>(team, gamma, n, soon_gamma_c2, [&](int c2) -> int64_t { return c2; }, paired);
   heddle::Chunk<int, VEC> x_c2[CHUNKS];
-  heddle::load_row_apart<VEC, STEP, WHOLE>(team, x, n, x_c2, [&](int c2) -> int64_t { return start + c2; });
+  heddle::load_row_apart<VEC, STEP, WHOLE>(team, x, n, x_c2, [&](int c2) -> int64_t { return start + c2; }, paired);
   heddle::Chunk<T, VEC> y_c2[CHUNKS];
-  heddle::load_row_apart<VEC, STEP, WHOLE>(team, y, n, y_c2, [&](int c2) -> int64_t { return start + c2; });
+  heddle::load_row_apart<VEC, STEP, WHOLE>(team, y, n, y_c2, [&](int c2) -> int64_t { return start + c2; }, paired);
   float r2[CHUNKS][VEC];
   heddle::RowShare<Team, heddle::Sum<float>> sum0_lanes;
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-    const int c2_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
-    const int valid = heddle::left_apart<STEP>(n - c2_0);
+    const int c2_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane(), paired);
+    const int valid = heddle::left_apart<STEP>(n - c2_0, paired);
     if (valid <= 0) break;
-    const auto channels_c2 = heddle::load_apart<VEC, STEP, WHOLE>(channels, c2_0, valid);
+    const auto channels_c2 = heddle::load_apart<VEC, STEP, WHOLE>(channels, c2_0, valid, paired);
     float z_c2[VEC];
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
       r2[chunk][i] = ((static_cast<float>(x_c2[chunk][i]) * row_steps) * channels_c2[i]) + y_c2[chunk][i];
-      if (WHOLE || i < valid) sum0_lanes.add(heddle::square(r2[chunk][i]), c2_0 + i * STEP);
+      if (WHOLE || i < valid) sum0_lanes.add(heddle::square(r2[chunk][i]), c2_0 + heddle::place_apart<STEP>(i, paired));
       z_c2[i] = r2[chunk][i];
     }
-    heddle::store_apart<VEC, STEP, WHOLE>(z, start + c2_0, valid, z_c2);
+    heddle::store_apart<VEC, STEP, WHOLE>(z, start + c2_0, valid, z_c2, paired);
     sum0_lanes.end_chunk();
   }
   const float sum0 = team.reduce(sum0_lanes);
@@ -77,14 +78,14 @@ __global__ void __launch_bounds__(Team::threads, 1) dequantize_rows_residual_rms
   heddle::RowShare<Team, heddle::Max<float>> amax_lanes;
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-    const int c2_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
-    const int valid = heddle::left_apart<STEP>(n - c2_0);
+    const int c2_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane(), paired);
+    const int valid = heddle::left_apart<STEP>(n - c2_0, paired);
     if (valid <= 0) break;
-    const auto gamma_c2 = CHUNKS == 1 ? soon_gamma_c2[0] : heddle::load_apart<VEC, STEP, WHOLE>(gamma, c2_0, valid);
+    const auto gamma_c2 = CHUNKS == 1 ? soon_gamma_c2[0] : heddle::load_apart<VEC, STEP, WHOLE>(gamma, c2_0, valid, paired);
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
       v2[chunk][i] = (r2[chunk][i] * inverse) * (gamma_c2[i] + offset);
-      if (WHOLE || i < valid) amax_lanes.add(fabsf(v2[chunk][i]), c2_0 + i * STEP);
+      if (WHOLE || i < valid) amax_lanes.add(fabsf(v2[chunk][i]), c2_0 + heddle::place_apart<STEP>(i, paired));
     }
     amax_lanes.end_chunk();
   }
@@ -93,15 +94,15 @@ __global__ void __launch_bounds__(Team::threads, 1) dequantize_rows_residual_rms
   if (team.lane() == 0) heddle::write(steps2, i_m, amax / 127.0f);
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-    const int c2_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
-    const int valid = heddle::left_apart<STEP>(n - c2_0);
+    const int c2_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane(), paired);
+    const int valid = heddle::left_apart<STEP>(n - c2_0, paired);
     if (valid <= 0) break;
     float y2_c2[VEC];
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
       y2_c2[i] = v2[chunk][i] * inverse2;
     }
-    heddle::store_apart<VEC, STEP, WHOLE>(y2, start + c2_0, valid, y2_c2);
+    heddle::store_apart<VEC, STEP, WHOLE>(y2, start + c2_0, valid, y2_c2, paired);
   }
 }
 
@@ -130,51 +131,52 @@ __global__ void __launch_bounds__(Team::threads, 2) dequantize_rows_residual_rms
   const float row_steps = heddle::read(steps, i_m);
   const int64_t start = static_cast<int64_t>(i_m) * n;
   constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
+  const bool paired = !WHOLE && n % 2 == 0 && heddle::begins_aligned<2>(x) && heddle::begins_aligned<2>(channels) && heddle::begins_aligned<2>(y) && heddle::begins_aligned<2>(z) && heddle::begins_aligned<2>(gamma) && heddle::begins_aligned<2>(y2);
   heddle::Accumulator<heddle::Sum<float>> sum0_lanes;
-  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n); chunk += Team::lanes) {
-    const int c2_0 = heddle::first_apart<VEC, STEP>(chunk);
-    const int valid = heddle::left_apart<STEP>(n - c2_0);
-    const auto x_c2 = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c2_0, valid);
-    const auto channels_c2 = heddle::load_apart<VEC, STEP, WHOLE>(channels, c2_0, valid);
-    const auto y_c2 = heddle::load_apart<VEC, STEP, WHOLE>(y, start + c2_0, valid);
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n, paired); chunk += Team::lanes) {
+    const int c2_0 = heddle::first_apart<VEC, STEP>(chunk, paired);
+    const int valid = heddle::left_apart<STEP>(n - c2_0, paired);
+    const auto x_c2 = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c2_0, valid, paired);
+    const auto channels_c2 = heddle::load_apart<VEC, STEP, WHOLE>(channels, c2_0, valid, paired);
+    const auto y_c2 = heddle::load_apart<VEC, STEP, WHOLE>(y, start + c2_0, valid, paired);
     float z_c2[VEC];
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
       const float r2 = ((static_cast<float>(x_c2[i]) * row_steps) * channels_c2[i]) + y_c2[i];
-      if (WHOLE || i < valid) sum0_lanes.add(heddle::square(r2), c2_0 + i * STEP);
+      if (WHOLE || i < valid) sum0_lanes.add(heddle::square(r2), c2_0 + heddle::place_apart<STEP>(i, paired));
       z_c2[i] = r2;
     }
-    heddle::store_apart<VEC, STEP, WHOLE>(z, start + c2_0, valid, z_c2);
+    heddle::store_apart<VEC, STEP, WHOLE>(z, start + c2_0, valid, z_c2, paired);
     sum0_lanes.end_chunk();
   }
   const float sum0 = team.reduce(sum0_lanes);
   const float inverse = rsqrtf((sum0 / static_cast<float>(n)) + eps);
   heddle::Accumulator<heddle::Max<float>> amax_lanes;
-  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n); chunk += Team::lanes) {
-    const int c2_0 = heddle::first_apart<VEC, STEP>(chunk);
-    const int valid = heddle::left_apart<STEP>(n - c2_0);
-    const auto x_c2 = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c2_0, valid);
-    const auto channels_c2 = heddle::load_apart<VEC, STEP, WHOLE>(channels, c2_0, valid);
-    const auto y_c2 = heddle::load_apart<VEC, STEP, WHOLE>(y, start + c2_0, valid);
-    const auto gamma_c2 = heddle::load_apart<VEC, STEP, WHOLE>(gamma, c2_0, valid);
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n, paired); chunk += Team::lanes) {
+    const int c2_0 = heddle::first_apart<VEC, STEP>(chunk, paired);
+    const int valid = heddle::left_apart<STEP>(n - c2_0, paired);
+    const auto x_c2 = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c2_0, valid, paired);
+    const auto channels_c2 = heddle::load_apart<VEC, STEP, WHOLE>(channels, c2_0, valid, paired);
+    const auto y_c2 = heddle::load_apart<VEC, STEP, WHOLE>(y, start + c2_0, valid, paired);
+    const auto gamma_c2 = heddle::load_apart<VEC, STEP, WHOLE>(gamma, c2_0, valid, paired);
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
       const float r2 = ((static_cast<float>(x_c2[i]) * row_steps) * channels_c2[i]) + y_c2[i];
       const float v2 = (r2 * inverse) * (gamma_c2[i] + offset);
-      if (WHOLE || i < valid) amax_lanes.add(fabsf(v2), c2_0 + i * STEP);
+      if (WHOLE || i < valid) amax_lanes.add(fabsf(v2), c2_0 + heddle::place_apart<STEP>(i, paired));
     }
     amax_lanes.end_chunk();
   }
   const float amax = team.reduce(amax_lanes);
   const float inverse2 = (amax > 1e-30f) ? heddle::fast::quotient(127.0f, amax) : 0.0f;
   if (team.lane() == 0) heddle::write(steps2, i_m, amax / 127.0f);
-  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n); chunk += Team::lanes) {
-    const int c2_0 = heddle::first_apart<VEC, STEP>(chunk);
-    const int valid = heddle::left_apart<STEP>(n - c2_0);
-    const auto x_c2 = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c2_0, valid);
-    const auto channels_c2 = heddle::load_apart<VEC, STEP, WHOLE>(channels, c2_0, valid);
-    const auto y_c2 = heddle::load_apart<VEC, STEP, WHOLE>(y, start + c2_0, valid);
-    const auto gamma_c2 = heddle::load_apart<VEC, STEP, WHOLE>(gamma, c2_0, valid);
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n, paired); chunk += Team::lanes) {
+    const int c2_0 = heddle::first_apart<VEC, STEP>(chunk, paired);
+    const int valid = heddle::left_apart<STEP>(n - c2_0, paired);
+    const auto x_c2 = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c2_0, valid, paired);
+    const auto channels_c2 = heddle::load_apart<VEC, STEP, WHOLE>(channels, c2_0, valid, paired);
+    const auto y_c2 = heddle::load_apart<VEC, STEP, WHOLE>(y, start + c2_0, valid, paired);
+    const auto gamma_c2 = heddle::load_apart<VEC, STEP, WHOLE>(gamma, c2_0, valid, paired);
     float y2_c2[VEC];
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
@@ -182,7 +184,7 @@ __global__ void __launch_bounds__(Team::threads, 2) dequantize_rows_residual_rms
       const float v2 = (r2 * inverse) * (gamma_c2[i] + offset);
       y2_c2[i] = v2 * inverse2;
     }
-    heddle::store_apart<VEC, STEP, WHOLE>(y2, start + c2_0, valid, y2_c2);
+    heddle::store_apart<VEC, STEP, WHOLE>(y2, start + c2_0, valid, y2_c2, paired);
   }
 }
 

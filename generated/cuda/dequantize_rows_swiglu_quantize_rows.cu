@@ -43,24 +43,25 @@ __global__ void __launch_bounds__(Team::threads, 1) dequantize_rows_swiglu_quant
   const float row_steps = heddle::read(steps, i_m);
   const int64_t start = static_cast<int64_t>(i_m) * n;
   constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
+  const bool paired = !WHOLE && n % 2 == 0 && heddle::begins_aligned<2>(x) && heddle::begins_aligned<2>(channels) && heddle::begins_aligned<2>(x2) && heddle::begins_aligned<2>(channels2) && heddle::begins_aligned<2>(y);
   heddle::Chunk<int, VEC> x_c4[CHUNKS];
-  heddle::load_row_apart<VEC, STEP, WHOLE>(team, x, n, x_c4, [&](int c4) -> int64_t { return start + c4; });
+  heddle::load_row_apart<VEC, STEP, WHOLE>(team, x, n, x_c4, [&](int c4) -> int64_t { return start + c4; }, paired);
   heddle::Chunk<int, VEC> x2_c4[CHUNKS];
-  heddle::load_row_apart<VEC, STEP, WHOLE>(team, x2, n, x2_c4, [&](int c4) -> int64_t { return start + c4; });
+  heddle::load_row_apart<VEC, STEP, WHOLE>(team, x2, n, x2_c4, [&](int c4) -> int64_t { return start + c4; }, paired);
   float v[CHUNKS][VEC];
   heddle::RowShare<Team, heddle::Max<float>> amax_lanes;
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-    const int c4_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
-    const int valid = heddle::left_apart<STEP>(n - c4_0);
+    const int c4_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane(), paired);
+    const int valid = heddle::left_apart<STEP>(n - c4_0, paired);
     if (valid <= 0) break;
-    const auto channels_c4 = heddle::load_apart<VEC, STEP, WHOLE>(channels, c4_0, valid);
-    const auto channels2_c4 = heddle::load_apart<VEC, STEP, WHOLE>(channels2, c4_0, valid);
+    const auto channels_c4 = heddle::load_apart<VEC, STEP, WHOLE>(channels, c4_0, valid, paired);
+    const auto channels2_c4 = heddle::load_apart<VEC, STEP, WHOLE>(channels2, c4_0, valid, paired);
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
       const float common = (static_cast<float>(x_c4[chunk][i]) * row_steps) * channels_c4[i];
       v[chunk][i] = (common / (1.0f + expf(-common))) * ((static_cast<float>(x2_c4[chunk][i]) * row_steps) * channels2_c4[i]);
-      if (WHOLE || i < valid) amax_lanes.add(fabsf(v[chunk][i]), c4_0 + i * STEP);
+      if (WHOLE || i < valid) amax_lanes.add(fabsf(v[chunk][i]), c4_0 + heddle::place_apart<STEP>(i, paired));
     }
     amax_lanes.end_chunk();
   }
@@ -69,15 +70,15 @@ __global__ void __launch_bounds__(Team::threads, 1) dequantize_rows_swiglu_quant
   if (team.lane() == 0) heddle::write(steps2, i_m, amax / 127.0f);
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-    const int c4_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
-    const int valid = heddle::left_apart<STEP>(n - c4_0);
+    const int c4_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane(), paired);
+    const int valid = heddle::left_apart<STEP>(n - c4_0, paired);
     if (valid <= 0) break;
     float y_c4[VEC];
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
       y_c4[i] = v[chunk][i] * inverse;
     }
-    heddle::store_apart<VEC, STEP, WHOLE>(y, start + c4_0, valid, y_c4);
+    heddle::store_apart<VEC, STEP, WHOLE>(y, start + c4_0, valid, y_c4, paired);
   }
 }
 
@@ -103,32 +104,33 @@ __global__ void __launch_bounds__(Team::threads, 2) dequantize_rows_swiglu_quant
   const float row_steps = heddle::read(steps, i_m);
   const int64_t start = static_cast<int64_t>(i_m) * n;
   constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
+  const bool paired = !WHOLE && n % 2 == 0 && heddle::begins_aligned<2>(x) && heddle::begins_aligned<2>(channels) && heddle::begins_aligned<2>(x2) && heddle::begins_aligned<2>(channels2) && heddle::begins_aligned<2>(y);
   heddle::Accumulator<heddle::Max<float>> amax_lanes;
-  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n); chunk += Team::lanes) {
-    const int c4_0 = heddle::first_apart<VEC, STEP>(chunk);
-    const int valid = heddle::left_apart<STEP>(n - c4_0);
-    const auto x_c4 = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c4_0, valid);
-    const auto channels_c4 = heddle::load_apart<VEC, STEP, WHOLE>(channels, c4_0, valid);
-    const auto x2_c4 = heddle::load_apart<VEC, STEP, WHOLE>(x2, start + c4_0, valid);
-    const auto channels2_c4 = heddle::load_apart<VEC, STEP, WHOLE>(channels2, c4_0, valid);
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n, paired); chunk += Team::lanes) {
+    const int c4_0 = heddle::first_apart<VEC, STEP>(chunk, paired);
+    const int valid = heddle::left_apart<STEP>(n - c4_0, paired);
+    const auto x_c4 = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c4_0, valid, paired);
+    const auto channels_c4 = heddle::load_apart<VEC, STEP, WHOLE>(channels, c4_0, valid, paired);
+    const auto x2_c4 = heddle::load_apart<VEC, STEP, WHOLE>(x2, start + c4_0, valid, paired);
+    const auto channels2_c4 = heddle::load_apart<VEC, STEP, WHOLE>(channels2, c4_0, valid, paired);
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
       const float common = (static_cast<float>(x_c4[i]) * row_steps) * channels_c4[i];
       const float v = (common / (1.0f + expf(-common))) * ((static_cast<float>(x2_c4[i]) * row_steps) * channels2_c4[i]);
-      if (WHOLE || i < valid) amax_lanes.add(fabsf(v), c4_0 + i * STEP);
+      if (WHOLE || i < valid) amax_lanes.add(fabsf(v), c4_0 + heddle::place_apart<STEP>(i, paired));
     }
     amax_lanes.end_chunk();
   }
   const float amax = team.reduce(amax_lanes);
   const float inverse = (amax > 1e-30f) ? heddle::fast::quotient(127.0f, amax) : 0.0f;
   if (team.lane() == 0) heddle::write(steps2, i_m, amax / 127.0f);
-  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n); chunk += Team::lanes) {
-    const int c4_0 = heddle::first_apart<VEC, STEP>(chunk);
-    const int valid = heddle::left_apart<STEP>(n - c4_0);
-    const auto x_c4 = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c4_0, valid);
-    const auto channels_c4 = heddle::load_apart<VEC, STEP, WHOLE>(channels, c4_0, valid);
-    const auto x2_c4 = heddle::load_apart<VEC, STEP, WHOLE>(x2, start + c4_0, valid);
-    const auto channels2_c4 = heddle::load_apart<VEC, STEP, WHOLE>(channels2, c4_0, valid);
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n, paired); chunk += Team::lanes) {
+    const int c4_0 = heddle::first_apart<VEC, STEP>(chunk, paired);
+    const int valid = heddle::left_apart<STEP>(n - c4_0, paired);
+    const auto x_c4 = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c4_0, valid, paired);
+    const auto channels_c4 = heddle::load_apart<VEC, STEP, WHOLE>(channels, c4_0, valid, paired);
+    const auto x2_c4 = heddle::load_apart<VEC, STEP, WHOLE>(x2, start + c4_0, valid, paired);
+    const auto channels2_c4 = heddle::load_apart<VEC, STEP, WHOLE>(channels2, c4_0, valid, paired);
     float y_c4[VEC];
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
@@ -136,7 +138,7 @@ __global__ void __launch_bounds__(Team::threads, 2) dequantize_rows_swiglu_quant
       const float v = (common_2 / (1.0f + expf(-common_2))) * ((static_cast<float>(x2_c4[i]) * row_steps) * channels2_c4[i]);
       y_c4[i] = v * inverse;
     }
-    heddle::store_apart<VEC, STEP, WHOLE>(y, start + c4_0, valid, y_c4);
+    heddle::store_apart<VEC, STEP, WHOLE>(y, start + c4_0, valid, y_c4, paired);
   }
 }
 

@@ -54,28 +54,29 @@ __global__ void __launch_bounds__(Team::threads, 1) embed_layer_norm_kept(
   const int64_t start_3 = static_cast<int64_t>((heddle::read(sequences, i_t) >= 0) ? heddle::read(positions, i_t) : 0) * n;
   const int64_t start_4 = static_cast<int64_t>(i_t) * n;
   constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
+  const bool paired = !WHOLE && n % 2 == 0 && heddle::begins_aligned<2>(table) && heddle::begins_aligned<2>(table2) && heddle::begins_aligned<2>(table3) && heddle::begins_aligned<2>(gamma) && heddle::begins_aligned<2>(beta) && heddle::begins_aligned<2>(y);
   heddle::Chunk<T, VEC> soon_gamma_c7[1];
-  if constexpr (CHUNKS == 1) heddle::load_row_apart<VEC, STEP, WHOLE>(team, gamma, n, soon_gamma_c7, [&](int c7) -> int64_t { return c7; });
+  if constexpr (CHUNKS == 1) heddle::load_row_apart<VEC, STEP, WHOLE>(team, gamma, n, soon_gamma_c7, [&](int c7) -> int64_t { return c7; }, paired);
   heddle::Chunk<T, VEC> soon_beta_c7[1];
-  if constexpr (CHUNKS == 1) heddle::load_row_apart<VEC, STEP, WHOLE>(team, beta, n, soon_beta_c7, [&](int c7) -> int64_t { return c7; });
+  if constexpr (CHUNKS == 1) heddle::load_row_apart<VEC, STEP, WHOLE>(team, beta, n, soon_beta_c7, [&](int c7) -> int64_t { return c7; }, paired);
   heddle::Chunk<T, VEC> table_c7[CHUNKS] = {};
-  if (((heddle::read(sequences, i_t) >= 0) && (heddle::read(positions, i_t) < heddle::read(lengths, max(heddle::read(sequences, i_t), 0))))) heddle::load_row_apart<VEC, STEP, WHOLE>(team, table, n, table_c7, [&](int c7) -> int64_t { return start + c7; });
+  if (((heddle::read(sequences, i_t) >= 0) && (heddle::read(positions, i_t) < heddle::read(lengths, max(heddle::read(sequences, i_t), 0))))) heddle::load_row_apart<VEC, STEP, WHOLE>(team, table, n, table_c7, [&](int c7) -> int64_t { return start + c7; }, paired);
   heddle::Chunk<T, VEC> table2_c7[CHUNKS] = {};
-  if (((heddle::read(sequences, i_t) >= 0) && (heddle::read(positions, i_t) < heddle::read(lengths, max(heddle::read(sequences, i_t), 0))))) heddle::load_row_apart<VEC, STEP, WHOLE>(team, table2, n, table2_c7, [&](int c7) -> int64_t { return start_2 + c7; });
+  if (((heddle::read(sequences, i_t) >= 0) && (heddle::read(positions, i_t) < heddle::read(lengths, max(heddle::read(sequences, i_t), 0))))) heddle::load_row_apart<VEC, STEP, WHOLE>(team, table2, n, table2_c7, [&](int c7) -> int64_t { return start_2 + c7; }, paired);
   heddle::Chunk<T, VEC> table3_c7[CHUNKS] = {};
-  if ((heddle::read(sequences, i_t) >= 0)) heddle::load_row_apart<VEC, STEP, WHOLE>(team, table3, n, table3_c7, [&](int c7) -> int64_t { return start_3 + c7; });
+  if ((heddle::read(sequences, i_t) >= 0)) heddle::load_row_apart<VEC, STEP, WHOLE>(team, table3, n, table3_c7, [&](int c7) -> int64_t { return start_3 + c7; }, paired);
   float v3[CHUNKS][VEC];
   heddle::RowShare<Team, heddle::Sum<float>> sum0_lanes;
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-    const int c7_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
-    const int valid = heddle::left_apart<STEP>(n - c7_0);
+    const int c7_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane(), paired);
+    const int valid = heddle::left_apart<STEP>(n - c7_0, paired);
     if (valid <= 0) break;
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
       if (WHOLE || i < valid) {
         v3[chunk][i] = row_ge ? (((row_positions < heddle::read(lengths, row_maximum)) ? (table_c7[chunk][i] + table2_c7[chunk][i]) : 0.0f) + table3_c7[chunk][i]) : 0.0f;
-        sum0_lanes.add(v3[chunk][i], c7_0 + i * STEP);
+        sum0_lanes.add(v3[chunk][i], c7_0 + heddle::place_apart<STEP>(i, paired));
       }
     }
     sum0_lanes.end_chunk();
@@ -85,12 +86,12 @@ __global__ void __launch_bounds__(Team::threads, 1) embed_layer_norm_kept(
   heddle::RowShare<Team, heddle::Sum<float>> sum1_lanes;
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-    const int c7_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
-    const int valid = heddle::left_apart<STEP>(n - c7_0);
+    const int c7_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane(), paired);
+    const int valid = heddle::left_apart<STEP>(n - c7_0, paired);
     if (valid <= 0) break;
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
-      if (WHOLE || i < valid) sum1_lanes.add(heddle::square(v3[chunk][i] - mean), c7_0 + i * STEP);
+      if (WHOLE || i < valid) sum1_lanes.add(heddle::square(v3[chunk][i] - mean), c7_0 + heddle::place_apart<STEP>(i, paired));
     }
     sum1_lanes.end_chunk();
   }
@@ -99,17 +100,17 @@ __global__ void __launch_bounds__(Team::threads, 1) embed_layer_norm_kept(
   const float row_rsqrt = rsqrtf(variance + eps);
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-    const int c7_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
-    const int valid = heddle::left_apart<STEP>(n - c7_0);
+    const int c7_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane(), paired);
+    const int valid = heddle::left_apart<STEP>(n - c7_0, paired);
     if (valid <= 0) break;
-    const auto gamma_c7 = CHUNKS == 1 ? soon_gamma_c7[0] : heddle::load_apart<VEC, STEP, WHOLE>(gamma, c7_0, valid);
-    const auto beta_c7 = CHUNKS == 1 ? soon_beta_c7[0] : heddle::load_apart<VEC, STEP, WHOLE>(beta, c7_0, valid);
+    const auto gamma_c7 = CHUNKS == 1 ? soon_gamma_c7[0] : heddle::load_apart<VEC, STEP, WHOLE>(gamma, c7_0, valid, paired);
+    const auto beta_c7 = CHUNKS == 1 ? soon_beta_c7[0] : heddle::load_apart<VEC, STEP, WHOLE>(beta, c7_0, valid, paired);
     float y_c7[VEC];
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
       y_c7[i] = (((v3[chunk][i] - mean) * row_rsqrt) * gamma_c7[i]) + beta_c7[i];
     }
-    heddle::store_apart<VEC, STEP, WHOLE>(y, start_4 + c7_0, valid, y_c7);
+    heddle::store_apart<VEC, STEP, WHOLE>(y, start_4 + c7_0, valid, y_c7, paired);
   }
 }
 
@@ -146,18 +147,19 @@ __global__ void __launch_bounds__(Team::threads, 1) embed_layer_norm_reread(
   const int64_t start_3 = static_cast<int64_t>((heddle::read(sequences, i_t) >= 0) ? heddle::read(positions, i_t) : 0) * n;
   const int64_t start_4 = static_cast<int64_t>(i_t) * n;
   constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
+  const bool paired = !WHOLE && n % 2 == 0 && heddle::begins_aligned<2>(table) && heddle::begins_aligned<2>(table2) && heddle::begins_aligned<2>(table3) && heddle::begins_aligned<2>(gamma) && heddle::begins_aligned<2>(beta) && heddle::begins_aligned<2>(y);
   heddle::Accumulator<heddle::Sum<float>> sum0_lanes;
-  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n); chunk += Team::lanes) {
-    const int c7_0 = heddle::first_apart<VEC, STEP>(chunk);
-    const int valid = heddle::left_apart<STEP>(n - c7_0);
-    const auto table_c7 = (heddle::read(sequences, i_t) >= 0) && (heddle::read(positions, i_t) < heddle::read(lengths, max(heddle::read(sequences, i_t), 0))) ? heddle::load_apart<VEC, STEP, WHOLE>(table, start + c7_0, valid) : heddle::Chunk<T, VEC>{};
-    const auto table2_c7 = (heddle::read(sequences, i_t) >= 0) && (heddle::read(positions, i_t) < heddle::read(lengths, max(heddle::read(sequences, i_t), 0))) ? heddle::load_apart<VEC, STEP, WHOLE>(table2, start_2 + c7_0, valid) : heddle::Chunk<T, VEC>{};
-    const auto table3_c7 = heddle::read(sequences, i_t) >= 0 ? heddle::load_apart<VEC, STEP, WHOLE>(table3, start_3 + c7_0, valid) : heddle::Chunk<T, VEC>{};
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n, paired); chunk += Team::lanes) {
+    const int c7_0 = heddle::first_apart<VEC, STEP>(chunk, paired);
+    const int valid = heddle::left_apart<STEP>(n - c7_0, paired);
+    const auto table_c7 = (heddle::read(sequences, i_t) >= 0) && (heddle::read(positions, i_t) < heddle::read(lengths, max(heddle::read(sequences, i_t), 0))) ? heddle::load_apart<VEC, STEP, WHOLE>(table, start + c7_0, valid, paired) : heddle::Chunk<T, VEC>{};
+    const auto table2_c7 = (heddle::read(sequences, i_t) >= 0) && (heddle::read(positions, i_t) < heddle::read(lengths, max(heddle::read(sequences, i_t), 0))) ? heddle::load_apart<VEC, STEP, WHOLE>(table2, start_2 + c7_0, valid, paired) : heddle::Chunk<T, VEC>{};
+    const auto table3_c7 = heddle::read(sequences, i_t) >= 0 ? heddle::load_apart<VEC, STEP, WHOLE>(table3, start_3 + c7_0, valid, paired) : heddle::Chunk<T, VEC>{};
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
       if (WHOLE || i < valid) {
         const float v3 = row_ge ? (((row_positions < heddle::read(lengths, row_maximum)) ? (table_c7[i] + table2_c7[i]) : 0.0f) + table3_c7[i]) : 0.0f;
-        sum0_lanes.add(v3, c7_0 + i * STEP);
+        sum0_lanes.add(v3, c7_0 + heddle::place_apart<STEP>(i, paired));
       }
     }
     sum0_lanes.end_chunk();
@@ -165,17 +167,17 @@ __global__ void __launch_bounds__(Team::threads, 1) embed_layer_norm_reread(
   const float sum0 = team.reduce(sum0_lanes);
   const float mean = sum0 / static_cast<float>(n);
   heddle::Accumulator<heddle::Sum<float>> sum1_lanes;
-  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n); chunk += Team::lanes) {
-    const int c7_0 = heddle::first_apart<VEC, STEP>(chunk);
-    const int valid = heddle::left_apart<STEP>(n - c7_0);
-    const auto table_c7 = (heddle::read(sequences, i_t) >= 0) && (heddle::read(positions, i_t) < heddle::read(lengths, max(heddle::read(sequences, i_t), 0))) ? heddle::load_apart<VEC, STEP, WHOLE>(table, start + c7_0, valid) : heddle::Chunk<T, VEC>{};
-    const auto table2_c7 = (heddle::read(sequences, i_t) >= 0) && (heddle::read(positions, i_t) < heddle::read(lengths, max(heddle::read(sequences, i_t), 0))) ? heddle::load_apart<VEC, STEP, WHOLE>(table2, start_2 + c7_0, valid) : heddle::Chunk<T, VEC>{};
-    const auto table3_c7 = heddle::read(sequences, i_t) >= 0 ? heddle::load_apart<VEC, STEP, WHOLE>(table3, start_3 + c7_0, valid) : heddle::Chunk<T, VEC>{};
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n, paired); chunk += Team::lanes) {
+    const int c7_0 = heddle::first_apart<VEC, STEP>(chunk, paired);
+    const int valid = heddle::left_apart<STEP>(n - c7_0, paired);
+    const auto table_c7 = (heddle::read(sequences, i_t) >= 0) && (heddle::read(positions, i_t) < heddle::read(lengths, max(heddle::read(sequences, i_t), 0))) ? heddle::load_apart<VEC, STEP, WHOLE>(table, start + c7_0, valid, paired) : heddle::Chunk<T, VEC>{};
+    const auto table2_c7 = (heddle::read(sequences, i_t) >= 0) && (heddle::read(positions, i_t) < heddle::read(lengths, max(heddle::read(sequences, i_t), 0))) ? heddle::load_apart<VEC, STEP, WHOLE>(table2, start_2 + c7_0, valid, paired) : heddle::Chunk<T, VEC>{};
+    const auto table3_c7 = heddle::read(sequences, i_t) >= 0 ? heddle::load_apart<VEC, STEP, WHOLE>(table3, start_3 + c7_0, valid, paired) : heddle::Chunk<T, VEC>{};
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
       if (WHOLE || i < valid) {
         const float v3 = row_ge ? (((row_positions < heddle::read(lengths, row_maximum)) ? (table_c7[i] + table2_c7[i]) : 0.0f) + table3_c7[i]) : 0.0f;
-        sum1_lanes.add(heddle::square(v3 - mean), c7_0 + i * STEP);
+        sum1_lanes.add(heddle::square(v3 - mean), c7_0 + heddle::place_apart<STEP>(i, paired));
       }
     }
     sum1_lanes.end_chunk();
@@ -183,14 +185,14 @@ __global__ void __launch_bounds__(Team::threads, 1) embed_layer_norm_reread(
   const float sum1 = team.reduce(sum1_lanes);
   const float variance = sum1 / static_cast<float>(n);
   const float row_rsqrt = rsqrtf(variance + eps);
-  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n); chunk += Team::lanes) {
-    const int c7_0 = heddle::first_apart<VEC, STEP>(chunk);
-    const int valid = heddle::left_apart<STEP>(n - c7_0);
-    const auto table_c7 = (heddle::read(sequences, i_t) >= 0) && (heddle::read(positions, i_t) < heddle::read(lengths, max(heddle::read(sequences, i_t), 0))) ? heddle::load_apart<VEC, STEP, WHOLE>(table, start + c7_0, valid) : heddle::Chunk<T, VEC>{};
-    const auto table2_c7 = (heddle::read(sequences, i_t) >= 0) && (heddle::read(positions, i_t) < heddle::read(lengths, max(heddle::read(sequences, i_t), 0))) ? heddle::load_apart<VEC, STEP, WHOLE>(table2, start_2 + c7_0, valid) : heddle::Chunk<T, VEC>{};
-    const auto table3_c7 = heddle::read(sequences, i_t) >= 0 ? heddle::load_apart<VEC, STEP, WHOLE>(table3, start_3 + c7_0, valid) : heddle::Chunk<T, VEC>{};
-    const auto gamma_c7 = heddle::load_apart<VEC, STEP, WHOLE>(gamma, c7_0, valid);
-    const auto beta_c7 = heddle::load_apart<VEC, STEP, WHOLE>(beta, c7_0, valid);
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n, paired); chunk += Team::lanes) {
+    const int c7_0 = heddle::first_apart<VEC, STEP>(chunk, paired);
+    const int valid = heddle::left_apart<STEP>(n - c7_0, paired);
+    const auto table_c7 = (heddle::read(sequences, i_t) >= 0) && (heddle::read(positions, i_t) < heddle::read(lengths, max(heddle::read(sequences, i_t), 0))) ? heddle::load_apart<VEC, STEP, WHOLE>(table, start + c7_0, valid, paired) : heddle::Chunk<T, VEC>{};
+    const auto table2_c7 = (heddle::read(sequences, i_t) >= 0) && (heddle::read(positions, i_t) < heddle::read(lengths, max(heddle::read(sequences, i_t), 0))) ? heddle::load_apart<VEC, STEP, WHOLE>(table2, start_2 + c7_0, valid, paired) : heddle::Chunk<T, VEC>{};
+    const auto table3_c7 = heddle::read(sequences, i_t) >= 0 ? heddle::load_apart<VEC, STEP, WHOLE>(table3, start_3 + c7_0, valid, paired) : heddle::Chunk<T, VEC>{};
+    const auto gamma_c7 = heddle::load_apart<VEC, STEP, WHOLE>(gamma, c7_0, valid, paired);
+    const auto beta_c7 = heddle::load_apart<VEC, STEP, WHOLE>(beta, c7_0, valid, paired);
     float y_c7[VEC] = {};
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
@@ -199,7 +201,7 @@ __global__ void __launch_bounds__(Team::threads, 1) embed_layer_norm_reread(
         y_c7[i] = (((v3 - mean) * row_rsqrt) * gamma_c7[i]) + beta_c7[i];
       }
     }
-    heddle::store_apart<VEC, STEP, WHOLE>(y, start_4 + c7_0, valid, y_c7);
+    heddle::store_apart<VEC, STEP, WHOLE>(y, start_4 + c7_0, valid, y_c7, paired);
   }
 }
 

@@ -51,26 +51,27 @@ __global__ void __launch_bounds__(Team::threads, 1) embed_untyped_layer_norm_kep
   const int64_t start_2 = static_cast<int64_t>((heddle::read(sequences, i_t) >= 0) ? heddle::read(positions, i_t) : 0) * n;
   const int64_t start_3 = static_cast<int64_t>(i_t) * n;
   constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
+  const bool paired = !WHOLE && n % 2 == 0 && heddle::begins_aligned<2>(table) && heddle::begins_aligned<2>(table2) && heddle::begins_aligned<2>(gamma) && heddle::begins_aligned<2>(beta) && heddle::begins_aligned<2>(y);
   heddle::Chunk<T, VEC> soon_gamma_c5[1];
-  if constexpr (CHUNKS == 1) heddle::load_row_apart<VEC, STEP, WHOLE>(team, gamma, n, soon_gamma_c5, [&](int c5) -> int64_t { return c5; });
+  if constexpr (CHUNKS == 1) heddle::load_row_apart<VEC, STEP, WHOLE>(team, gamma, n, soon_gamma_c5, [&](int c5) -> int64_t { return c5; }, paired);
   heddle::Chunk<T, VEC> soon_beta_c5[1];
-  if constexpr (CHUNKS == 1) heddle::load_row_apart<VEC, STEP, WHOLE>(team, beta, n, soon_beta_c5, [&](int c5) -> int64_t { return c5; });
+  if constexpr (CHUNKS == 1) heddle::load_row_apart<VEC, STEP, WHOLE>(team, beta, n, soon_beta_c5, [&](int c5) -> int64_t { return c5; }, paired);
   heddle::Chunk<T, VEC> table_c5[CHUNKS] = {};
-  if (((heddle::read(sequences, i_t) >= 0) && (heddle::read(positions, i_t) < heddle::read(lengths, max(heddle::read(sequences, i_t), 0))))) heddle::load_row_apart<VEC, STEP, WHOLE>(team, table, n, table_c5, [&](int c5) -> int64_t { return start + c5; });
+  if (((heddle::read(sequences, i_t) >= 0) && (heddle::read(positions, i_t) < heddle::read(lengths, max(heddle::read(sequences, i_t), 0))))) heddle::load_row_apart<VEC, STEP, WHOLE>(team, table, n, table_c5, [&](int c5) -> int64_t { return start + c5; }, paired);
   heddle::Chunk<T, VEC> table2_c5[CHUNKS] = {};
-  if ((heddle::read(sequences, i_t) >= 0)) heddle::load_row_apart<VEC, STEP, WHOLE>(team, table2, n, table2_c5, [&](int c5) -> int64_t { return start_2 + c5; });
+  if ((heddle::read(sequences, i_t) >= 0)) heddle::load_row_apart<VEC, STEP, WHOLE>(team, table2, n, table2_c5, [&](int c5) -> int64_t { return start_2 + c5; }, paired);
   float v2[CHUNKS][VEC];
   heddle::RowShare<Team, heddle::Sum<float>> sum0_lanes;
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-    const int c5_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
-    const int valid = heddle::left_apart<STEP>(n - c5_0);
+    const int c5_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane(), paired);
+    const int valid = heddle::left_apart<STEP>(n - c5_0, paired);
     if (valid <= 0) break;
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
       if (WHOLE || i < valid) {
         v2[chunk][i] = row_ge ? (((row_positions < heddle::read(lengths, row_maximum)) ? table_c5[chunk][i] : 0.0f) + table2_c5[chunk][i]) : 0.0f;
-        sum0_lanes.add(v2[chunk][i], c5_0 + i * STEP);
+        sum0_lanes.add(v2[chunk][i], c5_0 + heddle::place_apart<STEP>(i, paired));
       }
     }
     sum0_lanes.end_chunk();
@@ -80,12 +81,12 @@ __global__ void __launch_bounds__(Team::threads, 1) embed_untyped_layer_norm_kep
   heddle::RowShare<Team, heddle::Sum<float>> sum1_lanes;
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-    const int c5_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
-    const int valid = heddle::left_apart<STEP>(n - c5_0);
+    const int c5_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane(), paired);
+    const int valid = heddle::left_apart<STEP>(n - c5_0, paired);
     if (valid <= 0) break;
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
-      if (WHOLE || i < valid) sum1_lanes.add(heddle::square(v2[chunk][i] - mean), c5_0 + i * STEP);
+      if (WHOLE || i < valid) sum1_lanes.add(heddle::square(v2[chunk][i] - mean), c5_0 + heddle::place_apart<STEP>(i, paired));
     }
     sum1_lanes.end_chunk();
   }
@@ -94,17 +95,17 @@ __global__ void __launch_bounds__(Team::threads, 1) embed_untyped_layer_norm_kep
   const float row_rsqrt = rsqrtf(variance + eps);
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-    const int c5_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
-    const int valid = heddle::left_apart<STEP>(n - c5_0);
+    const int c5_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane(), paired);
+    const int valid = heddle::left_apart<STEP>(n - c5_0, paired);
     if (valid <= 0) break;
-    const auto gamma_c5 = CHUNKS == 1 ? soon_gamma_c5[0] : heddle::load_apart<VEC, STEP, WHOLE>(gamma, c5_0, valid);
-    const auto beta_c5 = CHUNKS == 1 ? soon_beta_c5[0] : heddle::load_apart<VEC, STEP, WHOLE>(beta, c5_0, valid);
+    const auto gamma_c5 = CHUNKS == 1 ? soon_gamma_c5[0] : heddle::load_apart<VEC, STEP, WHOLE>(gamma, c5_0, valid, paired);
+    const auto beta_c5 = CHUNKS == 1 ? soon_beta_c5[0] : heddle::load_apart<VEC, STEP, WHOLE>(beta, c5_0, valid, paired);
     float y_c5[VEC];
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
       y_c5[i] = (((v2[chunk][i] - mean) * row_rsqrt) * gamma_c5[i]) + beta_c5[i];
     }
-    heddle::store_apart<VEC, STEP, WHOLE>(y, start_3 + c5_0, valid, y_c5);
+    heddle::store_apart<VEC, STEP, WHOLE>(y, start_3 + c5_0, valid, y_c5, paired);
   }
 }
 
@@ -138,17 +139,18 @@ __global__ void __launch_bounds__(Team::threads, 1) embed_untyped_layer_norm_rer
   const int64_t start_2 = static_cast<int64_t>((heddle::read(sequences, i_t) >= 0) ? heddle::read(positions, i_t) : 0) * n;
   const int64_t start_3 = static_cast<int64_t>(i_t) * n;
   constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
+  const bool paired = !WHOLE && n % 2 == 0 && heddle::begins_aligned<2>(table) && heddle::begins_aligned<2>(table2) && heddle::begins_aligned<2>(gamma) && heddle::begins_aligned<2>(beta) && heddle::begins_aligned<2>(y);
   heddle::Accumulator<heddle::Sum<float>> sum0_lanes;
-  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n); chunk += Team::lanes) {
-    const int c5_0 = heddle::first_apart<VEC, STEP>(chunk);
-    const int valid = heddle::left_apart<STEP>(n - c5_0);
-    const auto table_c5 = (heddle::read(sequences, i_t) >= 0) && (heddle::read(positions, i_t) < heddle::read(lengths, max(heddle::read(sequences, i_t), 0))) ? heddle::load_apart<VEC, STEP, WHOLE>(table, start + c5_0, valid) : heddle::Chunk<T, VEC>{};
-    const auto table2_c5 = heddle::read(sequences, i_t) >= 0 ? heddle::load_apart<VEC, STEP, WHOLE>(table2, start_2 + c5_0, valid) : heddle::Chunk<T, VEC>{};
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n, paired); chunk += Team::lanes) {
+    const int c5_0 = heddle::first_apart<VEC, STEP>(chunk, paired);
+    const int valid = heddle::left_apart<STEP>(n - c5_0, paired);
+    const auto table_c5 = (heddle::read(sequences, i_t) >= 0) && (heddle::read(positions, i_t) < heddle::read(lengths, max(heddle::read(sequences, i_t), 0))) ? heddle::load_apart<VEC, STEP, WHOLE>(table, start + c5_0, valid, paired) : heddle::Chunk<T, VEC>{};
+    const auto table2_c5 = heddle::read(sequences, i_t) >= 0 ? heddle::load_apart<VEC, STEP, WHOLE>(table2, start_2 + c5_0, valid, paired) : heddle::Chunk<T, VEC>{};
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
       if (WHOLE || i < valid) {
         const float v2 = row_ge ? (((row_positions < heddle::read(lengths, row_maximum)) ? table_c5[i] : 0.0f) + table2_c5[i]) : 0.0f;
-        sum0_lanes.add(v2, c5_0 + i * STEP);
+        sum0_lanes.add(v2, c5_0 + heddle::place_apart<STEP>(i, paired));
       }
     }
     sum0_lanes.end_chunk();
@@ -156,16 +158,16 @@ __global__ void __launch_bounds__(Team::threads, 1) embed_untyped_layer_norm_rer
   const float sum0 = team.reduce(sum0_lanes);
   const float mean = sum0 / static_cast<float>(n);
   heddle::Accumulator<heddle::Sum<float>> sum1_lanes;
-  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n); chunk += Team::lanes) {
-    const int c5_0 = heddle::first_apart<VEC, STEP>(chunk);
-    const int valid = heddle::left_apart<STEP>(n - c5_0);
-    const auto table_c5 = (heddle::read(sequences, i_t) >= 0) && (heddle::read(positions, i_t) < heddle::read(lengths, max(heddle::read(sequences, i_t), 0))) ? heddle::load_apart<VEC, STEP, WHOLE>(table, start + c5_0, valid) : heddle::Chunk<T, VEC>{};
-    const auto table2_c5 = heddle::read(sequences, i_t) >= 0 ? heddle::load_apart<VEC, STEP, WHOLE>(table2, start_2 + c5_0, valid) : heddle::Chunk<T, VEC>{};
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n, paired); chunk += Team::lanes) {
+    const int c5_0 = heddle::first_apart<VEC, STEP>(chunk, paired);
+    const int valid = heddle::left_apart<STEP>(n - c5_0, paired);
+    const auto table_c5 = (heddle::read(sequences, i_t) >= 0) && (heddle::read(positions, i_t) < heddle::read(lengths, max(heddle::read(sequences, i_t), 0))) ? heddle::load_apart<VEC, STEP, WHOLE>(table, start + c5_0, valid, paired) : heddle::Chunk<T, VEC>{};
+    const auto table2_c5 = heddle::read(sequences, i_t) >= 0 ? heddle::load_apart<VEC, STEP, WHOLE>(table2, start_2 + c5_0, valid, paired) : heddle::Chunk<T, VEC>{};
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
       if (WHOLE || i < valid) {
         const float v2 = row_ge ? (((row_positions < heddle::read(lengths, row_maximum)) ? table_c5[i] : 0.0f) + table2_c5[i]) : 0.0f;
-        sum1_lanes.add(heddle::square(v2 - mean), c5_0 + i * STEP);
+        sum1_lanes.add(heddle::square(v2 - mean), c5_0 + heddle::place_apart<STEP>(i, paired));
       }
     }
     sum1_lanes.end_chunk();
@@ -173,13 +175,13 @@ __global__ void __launch_bounds__(Team::threads, 1) embed_untyped_layer_norm_rer
   const float sum1 = team.reduce(sum1_lanes);
   const float variance = sum1 / static_cast<float>(n);
   const float row_rsqrt = rsqrtf(variance + eps);
-  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n); chunk += Team::lanes) {
-    const int c5_0 = heddle::first_apart<VEC, STEP>(chunk);
-    const int valid = heddle::left_apart<STEP>(n - c5_0);
-    const auto table_c5 = (heddle::read(sequences, i_t) >= 0) && (heddle::read(positions, i_t) < heddle::read(lengths, max(heddle::read(sequences, i_t), 0))) ? heddle::load_apart<VEC, STEP, WHOLE>(table, start + c5_0, valid) : heddle::Chunk<T, VEC>{};
-    const auto table2_c5 = heddle::read(sequences, i_t) >= 0 ? heddle::load_apart<VEC, STEP, WHOLE>(table2, start_2 + c5_0, valid) : heddle::Chunk<T, VEC>{};
-    const auto gamma_c5 = heddle::load_apart<VEC, STEP, WHOLE>(gamma, c5_0, valid);
-    const auto beta_c5 = heddle::load_apart<VEC, STEP, WHOLE>(beta, c5_0, valid);
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n, paired); chunk += Team::lanes) {
+    const int c5_0 = heddle::first_apart<VEC, STEP>(chunk, paired);
+    const int valid = heddle::left_apart<STEP>(n - c5_0, paired);
+    const auto table_c5 = (heddle::read(sequences, i_t) >= 0) && (heddle::read(positions, i_t) < heddle::read(lengths, max(heddle::read(sequences, i_t), 0))) ? heddle::load_apart<VEC, STEP, WHOLE>(table, start + c5_0, valid, paired) : heddle::Chunk<T, VEC>{};
+    const auto table2_c5 = heddle::read(sequences, i_t) >= 0 ? heddle::load_apart<VEC, STEP, WHOLE>(table2, start_2 + c5_0, valid, paired) : heddle::Chunk<T, VEC>{};
+    const auto gamma_c5 = heddle::load_apart<VEC, STEP, WHOLE>(gamma, c5_0, valid, paired);
+    const auto beta_c5 = heddle::load_apart<VEC, STEP, WHOLE>(beta, c5_0, valid, paired);
     float y_c5[VEC] = {};
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
@@ -188,7 +190,7 @@ __global__ void __launch_bounds__(Team::threads, 1) embed_untyped_layer_norm_rer
         y_c5[i] = (((v2 - mean) * row_rsqrt) * gamma_c5[i]) + beta_c5[i];
       }
     }
-    heddle::store_apart<VEC, STEP, WHOLE>(y, start_3 + c5_0, valid, y_c5);
+    heddle::store_apart<VEC, STEP, WHOLE>(y, start_3 + c5_0, valid, y_c5, paired);
   }
 }
 

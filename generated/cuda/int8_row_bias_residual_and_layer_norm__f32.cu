@@ -47,32 +47,33 @@ __global__ void __launch_bounds__(Team::threads, 1) int8_row_bias_residual_and_l
   const int i_m = static_cast<int>(position);
   const int64_t start = static_cast<int64_t>(i_m) * n;
   constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
+  const bool paired = !WHOLE && n % 2 == 0 && heddle::begins_aligned<2>(x) && heddle::begins_aligned<2>(steps) && heddle::begins_aligned<2>(bias) && heddle::begins_aligned<2>(y) && heddle::begins_aligned<2>(z) && heddle::begins_aligned<2>(gamma) && heddle::begins_aligned<2>(beta) && heddle::begins_aligned<2>(y2);
   heddle::Chunk<T, VEC> soon_gamma_c3[1];
-  if constexpr (CHUNKS == 1) heddle::load_row_apart<VEC, STEP, WHOLE>(team, gamma, n, soon_gamma_c3, [&](int c3) -> int64_t { return c3; });
+  if constexpr (CHUNKS == 1) heddle::load_row_apart<VEC, STEP, WHOLE>(team, gamma, n, soon_gamma_c3, [&](int c3) -> int64_t { return c3; }, paired);
   heddle::Chunk<T, VEC> soon_beta_c3[1];
-  if constexpr (CHUNKS == 1) heddle::load_row_apart<VEC, STEP, WHOLE>(team, beta, n, soon_beta_c3, [&](int c3) -> int64_t { return c3; });
+  if constexpr (CHUNKS == 1) heddle::load_row_apart<VEC, STEP, WHOLE>(team, beta, n, soon_beta_c3, [&](int c3) -> int64_t { return c3; }, paired);
   heddle::Chunk<int, VEC> x_c3[CHUNKS];
-  heddle::load_row_apart<VEC, STEP, WHOLE>(team, x, n, x_c3, [&](int c3) -> int64_t { return start + c3; });
+  heddle::load_row_apart<VEC, STEP, WHOLE>(team, x, n, x_c3, [&](int c3) -> int64_t { return start + c3; }, paired);
   heddle::Chunk<T, VEC> y_c3[CHUNKS];
-  heddle::load_row_apart<VEC, STEP, WHOLE>(team, y, n, y_c3, [&](int c3) -> int64_t { return start + c3; });
+  heddle::load_row_apart<VEC, STEP, WHOLE>(team, y, n, y_c3, [&](int c3) -> int64_t { return start + c3; }, paired);
   float r3[CHUNKS][VEC];
   heddle::RowShare<Team, heddle::Sum<float>> sum0_lanes;
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-    const int c3_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
-    const int valid = heddle::left_apart<STEP>(n - c3_0);
+    const int c3_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane(), paired);
+    const int valid = heddle::left_apart<STEP>(n - c3_0, paired);
     if (valid <= 0) break;
-    const auto steps_c3 = heddle::load_apart<VEC, STEP, WHOLE>(steps, c3_0, valid);
-    const auto bias_c3 = heddle::load_apart<VEC, STEP, WHOLE>(bias, c3_0, valid);
+    const auto steps_c3 = heddle::load_apart<VEC, STEP, WHOLE>(steps, c3_0, valid, paired);
+    const auto bias_c3 = heddle::load_apart<VEC, STEP, WHOLE>(bias, c3_0, valid, paired);
     float z_c3[VEC];
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
       r3[chunk][i] = ((static_cast<float>(x_c3[chunk][i]) * steps_c3[i]) + bias_c3[i]) + y_c3[chunk][i];
       const float common = r3[chunk][i];
-      if (WHOLE || i < valid) sum0_lanes.add(common, c3_0 + i * STEP);
+      if (WHOLE || i < valid) sum0_lanes.add(common, c3_0 + heddle::place_apart<STEP>(i, paired));
       z_c3[i] = common;
     }
-    heddle::store_apart<VEC, STEP, WHOLE>(z, start + c3_0, valid, z_c3);
+    heddle::store_apart<VEC, STEP, WHOLE>(z, start + c3_0, valid, z_c3, paired);
     sum0_lanes.end_chunk();
   }
   const float sum0 = team.reduce(sum0_lanes);
@@ -80,12 +81,12 @@ __global__ void __launch_bounds__(Team::threads, 1) int8_row_bias_residual_and_l
   heddle::RowShare<Team, heddle::Sum<float>> sum1_lanes;
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-    const int c3_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
-    const int valid = heddle::left_apart<STEP>(n - c3_0);
+    const int c3_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane(), paired);
+    const int valid = heddle::left_apart<STEP>(n - c3_0, paired);
     if (valid <= 0) break;
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
-      if (WHOLE || i < valid) sum1_lanes.add(heddle::square(r3[chunk][i] - mean), c3_0 + i * STEP);
+      if (WHOLE || i < valid) sum1_lanes.add(heddle::square(r3[chunk][i] - mean), c3_0 + heddle::place_apart<STEP>(i, paired));
     }
     sum1_lanes.end_chunk();
   }
@@ -94,17 +95,17 @@ __global__ void __launch_bounds__(Team::threads, 1) int8_row_bias_residual_and_l
   const float row_rsqrt = rsqrtf(variance + eps);
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-    const int c3_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
-    const int valid = heddle::left_apart<STEP>(n - c3_0);
+    const int c3_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane(), paired);
+    const int valid = heddle::left_apart<STEP>(n - c3_0, paired);
     if (valid <= 0) break;
-    const auto gamma_c3 = CHUNKS == 1 ? soon_gamma_c3[0] : heddle::load_apart<VEC, STEP, WHOLE>(gamma, c3_0, valid);
-    const auto beta_c3 = CHUNKS == 1 ? soon_beta_c3[0] : heddle::load_apart<VEC, STEP, WHOLE>(beta, c3_0, valid);
+    const auto gamma_c3 = CHUNKS == 1 ? soon_gamma_c3[0] : heddle::load_apart<VEC, STEP, WHOLE>(gamma, c3_0, valid, paired);
+    const auto beta_c3 = CHUNKS == 1 ? soon_beta_c3[0] : heddle::load_apart<VEC, STEP, WHOLE>(beta, c3_0, valid, paired);
     float y2_c3[VEC];
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
       y2_c3[i] = ((((r3[chunk][i] - mean) * row_rsqrt) * gamma_c3[i]) + beta_c3[i]) * inverse;
     }
-    heddle::store_apart<VEC, STEP, WHOLE>(y2, start + c3_0, valid, y2_c3);
+    heddle::store_apart<VEC, STEP, WHOLE>(y2, start + c3_0, valid, y2_c3, paired);
   }
 }
 
@@ -134,61 +135,62 @@ __global__ void __launch_bounds__(Team::threads, 1) int8_row_bias_residual_and_l
   const int i_m = static_cast<int>(position);
   const int64_t start = static_cast<int64_t>(i_m) * n;
   constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
+  const bool paired = !WHOLE && n % 2 == 0 && heddle::begins_aligned<2>(x) && heddle::begins_aligned<2>(steps) && heddle::begins_aligned<2>(bias) && heddle::begins_aligned<2>(y) && heddle::begins_aligned<2>(z) && heddle::begins_aligned<2>(gamma) && heddle::begins_aligned<2>(beta) && heddle::begins_aligned<2>(y2);
   heddle::Accumulator<heddle::Sum<float>> sum0_lanes;
-  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n); chunk += Team::lanes) {
-    const int c3_0 = heddle::first_apart<VEC, STEP>(chunk);
-    const int valid = heddle::left_apart<STEP>(n - c3_0);
-    const auto x_c3 = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c3_0, valid);
-    const auto steps_c3 = heddle::load_apart<VEC, STEP, WHOLE>(steps, c3_0, valid);
-    const auto bias_c3 = heddle::load_apart<VEC, STEP, WHOLE>(bias, c3_0, valid);
-    const auto y_c3 = heddle::load_apart<VEC, STEP, WHOLE>(y, start + c3_0, valid);
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n, paired); chunk += Team::lanes) {
+    const int c3_0 = heddle::first_apart<VEC, STEP>(chunk, paired);
+    const int valid = heddle::left_apart<STEP>(n - c3_0, paired);
+    const auto x_c3 = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c3_0, valid, paired);
+    const auto steps_c3 = heddle::load_apart<VEC, STEP, WHOLE>(steps, c3_0, valid, paired);
+    const auto bias_c3 = heddle::load_apart<VEC, STEP, WHOLE>(bias, c3_0, valid, paired);
+    const auto y_c3 = heddle::load_apart<VEC, STEP, WHOLE>(y, start + c3_0, valid, paired);
     float z_c3[VEC];
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
       const float r3 = ((static_cast<float>(x_c3[i]) * steps_c3[i]) + bias_c3[i]) + y_c3[i];
       const float common = r3;
-      if (WHOLE || i < valid) sum0_lanes.add(common, c3_0 + i * STEP);
+      if (WHOLE || i < valid) sum0_lanes.add(common, c3_0 + heddle::place_apart<STEP>(i, paired));
       z_c3[i] = common;
     }
-    heddle::store_apart<VEC, STEP, WHOLE>(z, start + c3_0, valid, z_c3);
+    heddle::store_apart<VEC, STEP, WHOLE>(z, start + c3_0, valid, z_c3, paired);
     sum0_lanes.end_chunk();
   }
   const float sum0 = team.reduce(sum0_lanes);
   const float mean = sum0 / static_cast<float>(n);
   heddle::Accumulator<heddle::Sum<float>> sum1_lanes;
-  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n); chunk += Team::lanes) {
-    const int c3_0 = heddle::first_apart<VEC, STEP>(chunk);
-    const int valid = heddle::left_apart<STEP>(n - c3_0);
-    const auto x_c3 = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c3_0, valid);
-    const auto steps_c3 = heddle::load_apart<VEC, STEP, WHOLE>(steps, c3_0, valid);
-    const auto bias_c3 = heddle::load_apart<VEC, STEP, WHOLE>(bias, c3_0, valid);
-    const auto y_c3 = heddle::load_apart<VEC, STEP, WHOLE>(y, start + c3_0, valid);
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n, paired); chunk += Team::lanes) {
+    const int c3_0 = heddle::first_apart<VEC, STEP>(chunk, paired);
+    const int valid = heddle::left_apart<STEP>(n - c3_0, paired);
+    const auto x_c3 = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c3_0, valid, paired);
+    const auto steps_c3 = heddle::load_apart<VEC, STEP, WHOLE>(steps, c3_0, valid, paired);
+    const auto bias_c3 = heddle::load_apart<VEC, STEP, WHOLE>(bias, c3_0, valid, paired);
+    const auto y_c3 = heddle::load_apart<VEC, STEP, WHOLE>(y, start + c3_0, valid, paired);
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
       const float r3 = ((static_cast<float>(x_c3[i]) * steps_c3[i]) + bias_c3[i]) + y_c3[i];
-      if (WHOLE || i < valid) sum1_lanes.add(heddle::square(r3 - mean), c3_0 + i * STEP);
+      if (WHOLE || i < valid) sum1_lanes.add(heddle::square(r3 - mean), c3_0 + heddle::place_apart<STEP>(i, paired));
     }
     sum1_lanes.end_chunk();
   }
   const float sum1 = team.reduce(sum1_lanes);
   const float variance = sum1 / static_cast<float>(n);
   const float row_rsqrt = rsqrtf(variance + eps);
-  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n); chunk += Team::lanes) {
-    const int c3_0 = heddle::first_apart<VEC, STEP>(chunk);
-    const int valid = heddle::left_apart<STEP>(n - c3_0);
-    const auto x_c3 = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c3_0, valid);
-    const auto steps_c3 = heddle::load_apart<VEC, STEP, WHOLE>(steps, c3_0, valid);
-    const auto bias_c3 = heddle::load_apart<VEC, STEP, WHOLE>(bias, c3_0, valid);
-    const auto y_c3 = heddle::load_apart<VEC, STEP, WHOLE>(y, start + c3_0, valid);
-    const auto gamma_c3 = heddle::load_apart<VEC, STEP, WHOLE>(gamma, c3_0, valid);
-    const auto beta_c3 = heddle::load_apart<VEC, STEP, WHOLE>(beta, c3_0, valid);
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n, paired); chunk += Team::lanes) {
+    const int c3_0 = heddle::first_apart<VEC, STEP>(chunk, paired);
+    const int valid = heddle::left_apart<STEP>(n - c3_0, paired);
+    const auto x_c3 = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c3_0, valid, paired);
+    const auto steps_c3 = heddle::load_apart<VEC, STEP, WHOLE>(steps, c3_0, valid, paired);
+    const auto bias_c3 = heddle::load_apart<VEC, STEP, WHOLE>(bias, c3_0, valid, paired);
+    const auto y_c3 = heddle::load_apart<VEC, STEP, WHOLE>(y, start + c3_0, valid, paired);
+    const auto gamma_c3 = heddle::load_apart<VEC, STEP, WHOLE>(gamma, c3_0, valid, paired);
+    const auto beta_c3 = heddle::load_apart<VEC, STEP, WHOLE>(beta, c3_0, valid, paired);
     float y2_c3[VEC];
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
       const float r3 = ((static_cast<float>(x_c3[i]) * steps_c3[i]) + bias_c3[i]) + y_c3[i];
       y2_c3[i] = ((((r3 - mean) * row_rsqrt) * gamma_c3[i]) + beta_c3[i]) * inverse;
     }
-    heddle::store_apart<VEC, STEP, WHOLE>(y2, start + c3_0, valid, y2_c3);
+    heddle::store_apart<VEC, STEP, WHOLE>(y2, start + c3_0, valid, y2_c3, paired);
   }
 }
 

@@ -47,27 +47,28 @@ __global__ void __launch_bounds__(Team::threads, 1) int8_row_bias_residual_layer
   const int i_m = static_cast<int>(position);
   const int64_t start = static_cast<int64_t>(i_m) * n;
   constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
+  const bool paired = !WHOLE && n % 2 == 0 && heddle::begins_aligned<2>(x) && heddle::begins_aligned<2>(steps) && heddle::begins_aligned<2>(bias) && heddle::begins_aligned<2>(y) && heddle::begins_aligned<2>(gamma) && heddle::begins_aligned<2>(beta) && heddle::begins_aligned<2>(y2) && heddle::begins_aligned<2>(y3);
   heddle::Chunk<T, VEC> soon_gamma_c4[1];
-  if constexpr (CHUNKS == 1) heddle::load_row_apart<VEC, STEP, WHOLE>(team, gamma, n, soon_gamma_c4, [&](int c4) -> int64_t { return c4; });
+  if constexpr (CHUNKS == 1) heddle::load_row_apart<VEC, STEP, WHOLE>(team, gamma, n, soon_gamma_c4, [&](int c4) -> int64_t { return c4; }, paired);
   heddle::Chunk<T, VEC> soon_beta_c4[1];
-  if constexpr (CHUNKS == 1) heddle::load_row_apart<VEC, STEP, WHOLE>(team, beta, n, soon_beta_c4, [&](int c4) -> int64_t { return c4; });
+  if constexpr (CHUNKS == 1) heddle::load_row_apart<VEC, STEP, WHOLE>(team, beta, n, soon_beta_c4, [&](int c4) -> int64_t { return c4; }, paired);
   heddle::Chunk<int, VEC> x_c4[CHUNKS];
-  heddle::load_row_apart<VEC, STEP, WHOLE>(team, x, n, x_c4, [&](int c4) -> int64_t { return start + c4; });
+  heddle::load_row_apart<VEC, STEP, WHOLE>(team, x, n, x_c4, [&](int c4) -> int64_t { return start + c4; }, paired);
   heddle::Chunk<T, VEC> y_c4[CHUNKS];
-  heddle::load_row_apart<VEC, STEP, WHOLE>(team, y, n, y_c4, [&](int c4) -> int64_t { return start + c4; });
+  heddle::load_row_apart<VEC, STEP, WHOLE>(team, y, n, y_c4, [&](int c4) -> int64_t { return start + c4; }, paired);
   float v[CHUNKS][VEC];
   heddle::RowShare<Team, heddle::Sum<float>> sum0_lanes;
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-    const int c4_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
-    const int valid = heddle::left_apart<STEP>(n - c4_0);
+    const int c4_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane(), paired);
+    const int valid = heddle::left_apart<STEP>(n - c4_0, paired);
     if (valid <= 0) break;
-    const auto steps_c4 = heddle::load_apart<VEC, STEP, WHOLE>(steps, c4_0, valid);
-    const auto bias_c4 = heddle::load_apart<VEC, STEP, WHOLE>(bias, c4_0, valid);
+    const auto steps_c4 = heddle::load_apart<VEC, STEP, WHOLE>(steps, c4_0, valid, paired);
+    const auto bias_c4 = heddle::load_apart<VEC, STEP, WHOLE>(bias, c4_0, valid, paired);
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
       v[chunk][i] = ((static_cast<float>(x_c4[chunk][i]) * steps_c4[i]) + bias_c4[i]) + y_c4[chunk][i];
-      if (WHOLE || i < valid) sum0_lanes.add(v[chunk][i], c4_0 + i * STEP);
+      if (WHOLE || i < valid) sum0_lanes.add(v[chunk][i], c4_0 + heddle::place_apart<STEP>(i, paired));
     }
     sum0_lanes.end_chunk();
   }
@@ -76,12 +77,12 @@ __global__ void __launch_bounds__(Team::threads, 1) int8_row_bias_residual_layer
   heddle::RowShare<Team, heddle::Sum<float>> sum1_lanes;
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-    const int c4_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
-    const int valid = heddle::left_apart<STEP>(n - c4_0);
+    const int c4_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane(), paired);
+    const int valid = heddle::left_apart<STEP>(n - c4_0, paired);
     if (valid <= 0) break;
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
-      if (WHOLE || i < valid) sum1_lanes.add(heddle::square(v[chunk][i] - mean), c4_0 + i * STEP);
+      if (WHOLE || i < valid) sum1_lanes.add(heddle::square(v[chunk][i] - mean), c4_0 + heddle::place_apart<STEP>(i, paired));
     }
     sum1_lanes.end_chunk();
   }
@@ -90,11 +91,11 @@ __global__ void __launch_bounds__(Team::threads, 1) int8_row_bias_residual_layer
   const float row_rsqrt = rsqrtf(variance + eps);
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-    const int c4_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
-    const int valid = heddle::left_apart<STEP>(n - c4_0);
+    const int c4_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane(), paired);
+    const int valid = heddle::left_apart<STEP>(n - c4_0, paired);
     if (valid <= 0) break;
-    const auto gamma_c4 = CHUNKS == 1 ? soon_gamma_c4[0] : heddle::load_apart<VEC, STEP, WHOLE>(gamma, c4_0, valid);
-    const auto beta_c4 = CHUNKS == 1 ? soon_beta_c4[0] : heddle::load_apart<VEC, STEP, WHOLE>(beta, c4_0, valid);
+    const auto gamma_c4 = CHUNKS == 1 ? soon_gamma_c4[0] : heddle::load_apart<VEC, STEP, WHOLE>(gamma, c4_0, valid, paired);
+    const auto beta_c4 = CHUNKS == 1 ? soon_beta_c4[0] : heddle::load_apart<VEC, STEP, WHOLE>(beta, c4_0, valid, paired);
     float y2_c4[VEC];
     float y3_c4[VEC];
     HEDDLE_UNROLL
@@ -103,8 +104,8 @@ __global__ void __launch_bounds__(Team::threads, 1) int8_row_bias_residual_layer
       y2_c4[i] = r4;
       y3_c4[i] = r4 * inverse;
     }
-    heddle::store_apart<VEC, STEP, WHOLE>(y2, start + c4_0, valid, y2_c4);
-    heddle::store_apart<VEC, STEP, WHOLE>(y3, start + c4_0, valid, y3_c4);
+    heddle::store_apart<VEC, STEP, WHOLE>(y2, start + c4_0, valid, y2_c4, paired);
+    heddle::store_apart<VEC, STEP, WHOLE>(y3, start + c4_0, valid, y3_c4, paired);
   }
 }
 
@@ -134,50 +135,51 @@ __global__ void __launch_bounds__(Team::threads, 2) int8_row_bias_residual_layer
   const int i_m = static_cast<int>(position);
   const int64_t start = static_cast<int64_t>(i_m) * n;
   constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
+  const bool paired = !WHOLE && n % 2 == 0 && heddle::begins_aligned<2>(x) && heddle::begins_aligned<2>(steps) && heddle::begins_aligned<2>(bias) && heddle::begins_aligned<2>(y) && heddle::begins_aligned<2>(gamma) && heddle::begins_aligned<2>(beta) && heddle::begins_aligned<2>(y2) && heddle::begins_aligned<2>(y3);
   heddle::Accumulator<heddle::Sum<float>> sum0_lanes;
-  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n); chunk += Team::lanes) {
-    const int c4_0 = heddle::first_apart<VEC, STEP>(chunk);
-    const int valid = heddle::left_apart<STEP>(n - c4_0);
-    const auto x_c4 = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c4_0, valid);
-    const auto steps_c4 = heddle::load_apart<VEC, STEP, WHOLE>(steps, c4_0, valid);
-    const auto bias_c4 = heddle::load_apart<VEC, STEP, WHOLE>(bias, c4_0, valid);
-    const auto y_c4 = heddle::load_apart<VEC, STEP, WHOLE>(y, start + c4_0, valid);
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n, paired); chunk += Team::lanes) {
+    const int c4_0 = heddle::first_apart<VEC, STEP>(chunk, paired);
+    const int valid = heddle::left_apart<STEP>(n - c4_0, paired);
+    const auto x_c4 = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c4_0, valid, paired);
+    const auto steps_c4 = heddle::load_apart<VEC, STEP, WHOLE>(steps, c4_0, valid, paired);
+    const auto bias_c4 = heddle::load_apart<VEC, STEP, WHOLE>(bias, c4_0, valid, paired);
+    const auto y_c4 = heddle::load_apart<VEC, STEP, WHOLE>(y, start + c4_0, valid, paired);
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
       const float v = ((static_cast<float>(x_c4[i]) * steps_c4[i]) + bias_c4[i]) + y_c4[i];
-      if (WHOLE || i < valid) sum0_lanes.add(v, c4_0 + i * STEP);
+      if (WHOLE || i < valid) sum0_lanes.add(v, c4_0 + heddle::place_apart<STEP>(i, paired));
     }
     sum0_lanes.end_chunk();
   }
   const float sum0 = team.reduce(sum0_lanes);
   const float mean = sum0 / static_cast<float>(n);
   heddle::Accumulator<heddle::Sum<float>> sum1_lanes;
-  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n); chunk += Team::lanes) {
-    const int c4_0 = heddle::first_apart<VEC, STEP>(chunk);
-    const int valid = heddle::left_apart<STEP>(n - c4_0);
-    const auto x_c4 = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c4_0, valid);
-    const auto steps_c4 = heddle::load_apart<VEC, STEP, WHOLE>(steps, c4_0, valid);
-    const auto bias_c4 = heddle::load_apart<VEC, STEP, WHOLE>(bias, c4_0, valid);
-    const auto y_c4 = heddle::load_apart<VEC, STEP, WHOLE>(y, start + c4_0, valid);
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n, paired); chunk += Team::lanes) {
+    const int c4_0 = heddle::first_apart<VEC, STEP>(chunk, paired);
+    const int valid = heddle::left_apart<STEP>(n - c4_0, paired);
+    const auto x_c4 = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c4_0, valid, paired);
+    const auto steps_c4 = heddle::load_apart<VEC, STEP, WHOLE>(steps, c4_0, valid, paired);
+    const auto bias_c4 = heddle::load_apart<VEC, STEP, WHOLE>(bias, c4_0, valid, paired);
+    const auto y_c4 = heddle::load_apart<VEC, STEP, WHOLE>(y, start + c4_0, valid, paired);
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
       const float v = ((static_cast<float>(x_c4[i]) * steps_c4[i]) + bias_c4[i]) + y_c4[i];
-      if (WHOLE || i < valid) sum1_lanes.add(heddle::square(v - mean), c4_0 + i * STEP);
+      if (WHOLE || i < valid) sum1_lanes.add(heddle::square(v - mean), c4_0 + heddle::place_apart<STEP>(i, paired));
     }
     sum1_lanes.end_chunk();
   }
   const float sum1 = team.reduce(sum1_lanes);
   const float variance = sum1 / static_cast<float>(n);
   const float row_rsqrt = rsqrtf(variance + eps);
-  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n); chunk += Team::lanes) {
-    const int c4_0 = heddle::first_apart<VEC, STEP>(chunk);
-    const int valid = heddle::left_apart<STEP>(n - c4_0);
-    const auto x_c4 = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c4_0, valid);
-    const auto steps_c4 = heddle::load_apart<VEC, STEP, WHOLE>(steps, c4_0, valid);
-    const auto bias_c4 = heddle::load_apart<VEC, STEP, WHOLE>(bias, c4_0, valid);
-    const auto y_c4 = heddle::load_apart<VEC, STEP, WHOLE>(y, start + c4_0, valid);
-    const auto gamma_c4 = heddle::load_apart<VEC, STEP, WHOLE>(gamma, c4_0, valid);
-    const auto beta_c4 = heddle::load_apart<VEC, STEP, WHOLE>(beta, c4_0, valid);
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n, paired); chunk += Team::lanes) {
+    const int c4_0 = heddle::first_apart<VEC, STEP>(chunk, paired);
+    const int valid = heddle::left_apart<STEP>(n - c4_0, paired);
+    const auto x_c4 = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c4_0, valid, paired);
+    const auto steps_c4 = heddle::load_apart<VEC, STEP, WHOLE>(steps, c4_0, valid, paired);
+    const auto bias_c4 = heddle::load_apart<VEC, STEP, WHOLE>(bias, c4_0, valid, paired);
+    const auto y_c4 = heddle::load_apart<VEC, STEP, WHOLE>(y, start + c4_0, valid, paired);
+    const auto gamma_c4 = heddle::load_apart<VEC, STEP, WHOLE>(gamma, c4_0, valid, paired);
+    const auto beta_c4 = heddle::load_apart<VEC, STEP, WHOLE>(beta, c4_0, valid, paired);
     float y2_c4[VEC];
     float y3_c4[VEC];
     HEDDLE_UNROLL
@@ -187,8 +189,8 @@ __global__ void __launch_bounds__(Team::threads, 2) int8_row_bias_residual_layer
       y2_c4[i] = r4;
       y3_c4[i] = r4 * inverse;
     }
-    heddle::store_apart<VEC, STEP, WHOLE>(y2, start + c4_0, valid, y2_c4);
-    heddle::store_apart<VEC, STEP, WHOLE>(y3, start + c4_0, valid, y3_c4);
+    heddle::store_apart<VEC, STEP, WHOLE>(y2, start + c4_0, valid, y2_c4, paired);
+    heddle::store_apart<VEC, STEP, WHOLE>(y3, start + c4_0, valid, y3_c4, paired);
   }
 }
 

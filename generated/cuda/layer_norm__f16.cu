@@ -51,21 +51,22 @@ __global__ void __launch_bounds__(Team::threads, 1) layer_norm_kept(
   const int m1 = static_cast<int>(position);
   const int64_t start = static_cast<int64_t>(m1) * n;
   constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
+  const bool paired = !WHOLE && n % 2 == 0 && heddle::begins_aligned<2>(x) && heddle::begins_aligned<2>(gamma) && heddle::begins_aligned<2>(beta) && heddle::begins_aligned<2>(y);
   heddle::Chunk<T, VEC> soon_gamma_c[1];
-  if constexpr (CHUNKS == 1) heddle::load_row_apart<VEC, STEP, WHOLE>(team, gamma, n, soon_gamma_c, [&](int c) -> int64_t { return c; });
+  if constexpr (CHUNKS == 1) heddle::load_row_apart<VEC, STEP, WHOLE>(team, gamma, n, soon_gamma_c, [&](int c) -> int64_t { return c; }, paired);
   heddle::Chunk<T, VEC> soon_beta_c[1];
-  if constexpr (CHUNKS == 1) heddle::load_row_apart<VEC, STEP, WHOLE>(team, beta, n, soon_beta_c, [&](int c) -> int64_t { return c; });
+  if constexpr (CHUNKS == 1) heddle::load_row_apart<VEC, STEP, WHOLE>(team, beta, n, soon_beta_c, [&](int c) -> int64_t { return c; }, paired);
   heddle::Chunk<T, VEC> v[CHUNKS];
-  heddle::load_row_apart<VEC, STEP, WHOLE>(team, x, n, v, [&](int c) -> int64_t { return start + c; });
+  heddle::load_row_apart<VEC, STEP, WHOLE>(team, x, n, v, [&](int c) -> int64_t { return start + c; }, paired);
   heddle::RowShare<Team, heddle::Sum<float>> sum0_lanes;
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-    const int c0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
-    const int valid = heddle::left_apart<STEP>(n - c0);
+    const int c0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane(), paired);
+    const int valid = heddle::left_apart<STEP>(n - c0, paired);
     if (valid <= 0) break;
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
-      if (WHOLE || i < valid) sum0_lanes.add(v[chunk][i], c0 + i * STEP);
+      if (WHOLE || i < valid) sum0_lanes.add(v[chunk][i], c0 + heddle::place_apart<STEP>(i, paired));
     }
     sum0_lanes.end_chunk();
   }
@@ -74,12 +75,12 @@ __global__ void __launch_bounds__(Team::threads, 1) layer_norm_kept(
   heddle::RowShare<Team, heddle::Sum<float>> sum1_lanes;
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-    const int c0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
-    const int valid = heddle::left_apart<STEP>(n - c0);
+    const int c0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane(), paired);
+    const int valid = heddle::left_apart<STEP>(n - c0, paired);
     if (valid <= 0) break;
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
-      if (WHOLE || i < valid) sum1_lanes.add(heddle::square(v[chunk][i] - mean), c0 + i * STEP);
+      if (WHOLE || i < valid) sum1_lanes.add(heddle::square(v[chunk][i] - mean), c0 + heddle::place_apart<STEP>(i, paired));
     }
     sum1_lanes.end_chunk();
   }
@@ -88,17 +89,17 @@ __global__ void __launch_bounds__(Team::threads, 1) layer_norm_kept(
   const float row_rsqrt = rsqrtf(variance + eps);
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-    const int c0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
-    const int valid = heddle::left_apart<STEP>(n - c0);
+    const int c0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane(), paired);
+    const int valid = heddle::left_apart<STEP>(n - c0, paired);
     if (valid <= 0) break;
-    const auto gamma_c = CHUNKS == 1 ? soon_gamma_c[0] : heddle::load_apart<VEC, STEP, WHOLE>(gamma, c0, valid);
-    const auto beta_c = CHUNKS == 1 ? soon_beta_c[0] : heddle::load_apart<VEC, STEP, WHOLE>(beta, c0, valid);
+    const auto gamma_c = CHUNKS == 1 ? soon_gamma_c[0] : heddle::load_apart<VEC, STEP, WHOLE>(gamma, c0, valid, paired);
+    const auto beta_c = CHUNKS == 1 ? soon_beta_c[0] : heddle::load_apart<VEC, STEP, WHOLE>(beta, c0, valid, paired);
     float y_c[VEC];
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
       y_c[i] = (((v[chunk][i] - mean) * row_rsqrt) * gamma_c[i]) + beta_c[i];
     }
-    heddle::store_apart<VEC, STEP, WHOLE>(y, start + c0, valid, y_c);
+    heddle::store_apart<VEC, STEP, WHOLE>(y, start + c0, valid, y_c, paired);
   }
 }
 
@@ -121,15 +122,16 @@ __global__ void __launch_bounds__(Team::threads, 2) layer_norm_reread(
   const int m1 = static_cast<int>(position);
   const int64_t start = static_cast<int64_t>(m1) * n;
   constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
+  const bool paired = !WHOLE && n % 2 == 0 && heddle::begins_aligned<2>(x) && heddle::begins_aligned<2>(gamma) && heddle::begins_aligned<2>(beta) && heddle::begins_aligned<2>(y);
   heddle::Accumulator<heddle::Sum<float>> sum0_lanes;
   HEDDLE_UNROLL_FEW
-  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n); chunk += Team::lanes) {
-    const int c0 = heddle::first_apart<VEC, STEP>(chunk);
-    const int valid = heddle::left_apart<STEP>(n - c0);
-    const auto v = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c0, valid);
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n, paired); chunk += Team::lanes) {
+    const int c0 = heddle::first_apart<VEC, STEP>(chunk, paired);
+    const int valid = heddle::left_apart<STEP>(n - c0, paired);
+    const auto v = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c0, valid, paired);
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
-      if (WHOLE || i < valid) sum0_lanes.add(v[i], c0 + i * STEP);
+      if (WHOLE || i < valid) sum0_lanes.add(v[i], c0 + heddle::place_apart<STEP>(i, paired));
     }
     sum0_lanes.end_chunk();
   }
@@ -137,31 +139,31 @@ __global__ void __launch_bounds__(Team::threads, 2) layer_norm_reread(
   const float mean = sum0 / static_cast<float>(n);
   heddle::Accumulator<heddle::Sum<float>> sum1_lanes;
   HEDDLE_UNROLL_FEW
-  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n); chunk += Team::lanes) {
-    const int c0 = heddle::first_apart<VEC, STEP>(chunk);
-    const int valid = heddle::left_apart<STEP>(n - c0);
-    const auto v = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c0, valid);
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n, paired); chunk += Team::lanes) {
+    const int c0 = heddle::first_apart<VEC, STEP>(chunk, paired);
+    const int valid = heddle::left_apart<STEP>(n - c0, paired);
+    const auto v = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c0, valid, paired);
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
-      if (WHOLE || i < valid) sum1_lanes.add(heddle::square(v[i] - mean), c0 + i * STEP);
+      if (WHOLE || i < valid) sum1_lanes.add(heddle::square(v[i] - mean), c0 + heddle::place_apart<STEP>(i, paired));
     }
     sum1_lanes.end_chunk();
   }
   const float sum1 = team.reduce(sum1_lanes);
   const float variance = sum1 / static_cast<float>(n);
   const float row_rsqrt = rsqrtf(variance + eps);
-  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n); chunk += Team::lanes) {
-    const int c0 = heddle::first_apart<VEC, STEP>(chunk);
-    const int valid = heddle::left_apart<STEP>(n - c0);
-    const auto v = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c0, valid);
-    const auto gamma_c = heddle::load_apart<VEC, STEP, WHOLE>(gamma, c0, valid);
-    const auto beta_c = heddle::load_apart<VEC, STEP, WHOLE>(beta, c0, valid);
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n, paired); chunk += Team::lanes) {
+    const int c0 = heddle::first_apart<VEC, STEP>(chunk, paired);
+    const int valid = heddle::left_apart<STEP>(n - c0, paired);
+    const auto v = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c0, valid, paired);
+    const auto gamma_c = heddle::load_apart<VEC, STEP, WHOLE>(gamma, c0, valid, paired);
+    const auto beta_c = heddle::load_apart<VEC, STEP, WHOLE>(beta, c0, valid, paired);
     float y_c[VEC];
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
       y_c[i] = (((v[i] - mean) * row_rsqrt) * gamma_c[i]) + beta_c[i];
     }
-    heddle::store_apart<VEC, STEP, WHOLE>(y, start + c0, valid, y_c);
+    heddle::store_apart<VEC, STEP, WHOLE>(y, start + c0, valid, y_c, paired);
   }
 }
 

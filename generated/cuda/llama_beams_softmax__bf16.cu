@@ -65,22 +65,23 @@ __global__ void __launch_bounds__(Team::threads, 1) llama_beams_softmax_kept(
   const int row_cached = heddle::read(cached, i_r);
   const int64_t start = ((static_cast<int64_t>(i_r) * h) + i_h) * n;
   constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
+  const bool paired = !WHOLE && n % 2 == 0 && heddle::begins_aligned<2>(x) && heddle::begins_aligned<2>(y);
   heddle::Chunk<T, VEC> x_c3[CHUNKS];
-  heddle::load_row_apart<VEC, STEP, WHOLE>(team, x, n, x_c3, [&](int c3) -> int64_t { return start + c3; });
+  heddle::load_row_apart<VEC, STEP, WHOLE>(team, x, n, x_c3, [&](int c3) -> int64_t { return start + c3; }, paired);
   float v[CHUNKS][VEC];
   heddle::RowShare<Team, heddle::Max<float>> top_lanes;
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-    const int c3_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
-    const int valid = heddle::left_apart<STEP>(n - c3_0);
+    const int c3_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane(), paired);
+    const int valid = heddle::left_apart<STEP>(n - c3_0, paired);
     if (valid <= 0) break;
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
-      const int c3 = c3_0 + i * STEP;
+      const int c3 = c3_0 + heddle::place_apart<STEP>(i, paired);
       if (WHOLE || i < valid) {
         const int common = heddle::read(slot, 0);
         v[chunk][i] = ((c3 <= common) && ((c3 >= min(heddle::read(first, 0), common)) || (c3 < row_cached))) ? (x_c3[chunk][i] * factor) : (-1e+30f);
-        top_lanes.add(v[chunk][i], c3_0 + i * STEP);
+        top_lanes.add(v[chunk][i], c3_0 + heddle::place_apart<STEP>(i, paired));
       }
     }
     top_lanes.end_chunk();
@@ -90,28 +91,28 @@ __global__ void __launch_bounds__(Team::threads, 1) llama_beams_softmax_kept(
   heddle::RowShare<Team, heddle::Sum<float>> total_lanes;
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-    const int c3_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
-    const int valid = heddle::left_apart<STEP>(n - c3_0);
+    const int c3_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane(), paired);
+    const int valid = heddle::left_apart<STEP>(n - c3_0, paired);
     if (valid <= 0) break;
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
       e[chunk][i] = heddle::fast::exp(v[chunk][i] - top);
-      if (WHOLE || i < valid) total_lanes.add(e[chunk][i], c3_0 + i * STEP);
+      if (WHOLE || i < valid) total_lanes.add(e[chunk][i], c3_0 + heddle::place_apart<STEP>(i, paired));
     }
     total_lanes.end_chunk();
   }
   const float total = team.reduce(total_lanes);
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-    const int c3_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
-    const int valid = heddle::left_apart<STEP>(n - c3_0);
+    const int c3_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane(), paired);
+    const int valid = heddle::left_apart<STEP>(n - c3_0, paired);
     if (valid <= 0) break;
     float y_c3[VEC];
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
       y_c3[i] = heddle::fast::quotient(e[chunk][i], total);
     }
-    heddle::store_apart<VEC, STEP, WHOLE>(y, start + c3_0, valid, y_c3);
+    heddle::store_apart<VEC, STEP, WHOLE>(y, start + c3_0, valid, y_c3, paired);
   }
 }
 
@@ -136,15 +137,16 @@ __global__ void __launch_bounds__(Team::threads, 2) llama_beams_softmax_reread(
   const int row_cached = heddle::read(cached, i_r);
   const int64_t start = ((static_cast<int64_t>(i_r) * h) + i_h) * n;
   constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
+  const bool paired = !WHOLE && n % 2 == 0 && heddle::begins_aligned<2>(x) && heddle::begins_aligned<2>(y);
   heddle::Shifted<Own0> merged_lanes;
   HEDDLE_UNROLL_FEW
-  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n); chunk += Team::lanes) {
-    const int c3_0 = heddle::first_apart<VEC, STEP>(chunk);
-    const int valid = heddle::left_apart<STEP>(n - c3_0);
-    const auto x_c3 = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c3_0, valid);
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n, paired); chunk += Team::lanes) {
+    const int c3_0 = heddle::first_apart<VEC, STEP>(chunk, paired);
+    const int valid = heddle::left_apart<STEP>(n - c3_0, paired);
+    const auto x_c3 = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c3_0, valid, paired);
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
-      const int c3 = c3_0 + i * STEP;
+      const int c3 = c3_0 + heddle::place_apart<STEP>(i, paired);
       if (WHOLE || i < valid) {
         const int common = heddle::read(slot, 0);
         const float v = ((c3 <= common) && ((c3 >= min(heddle::read(first, 0), common)) || (c3 < row_cached))) ? (x_c3[i] * factor) : (-1e+30f);
@@ -154,7 +156,7 @@ __global__ void __launch_bounds__(Team::threads, 2) llama_beams_softmax_reread(
     const float shift = merged_lanes.rescale();
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
-      const int c3 = c3_0 + i * STEP;
+      const int c3 = c3_0 + heddle::place_apart<STEP>(i, paired);
       if (WHOLE || i < valid) {
         const int common = heddle::read(slot, 0);
         const float v = ((c3 <= common) && ((c3 >= min(heddle::read(first, 0), common)) || (c3 < row_cached))) ? (x_c3[i] * factor) : (-1e+30f);
@@ -168,14 +170,14 @@ __global__ void __launch_bounds__(Team::threads, 2) llama_beams_softmax_reread(
   [[maybe_unused]] const float total_shifted = heddle::field<float, 1>(merged_fields);
   const float total = ((top == (-INFINITY)) && (n > 0)) ? NAN : total_shifted;
   HEDDLE_UNROLL_FEW
-  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n); chunk += Team::lanes) {
-    const int c3_0 = heddle::first_apart<VEC, STEP>(chunk);
-    const int valid = heddle::left_apart<STEP>(n - c3_0);
-    const auto x_c3 = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c3_0, valid);
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n, paired); chunk += Team::lanes) {
+    const int c3_0 = heddle::first_apart<VEC, STEP>(chunk, paired);
+    const int valid = heddle::left_apart<STEP>(n - c3_0, paired);
+    const auto x_c3 = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c3_0, valid, paired);
     float y_c3[VEC] = {};
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
-      const int c3 = c3_0 + i * STEP;
+      const int c3 = c3_0 + heddle::place_apart<STEP>(i, paired);
       if (WHOLE || i < valid) {
         const int common_2 = heddle::read(slot, 0);
         const float v = ((c3 <= common_2) && ((c3 >= min(heddle::read(first, 0), common_2)) || (c3 < row_cached))) ? (x_c3[i] * factor) : (-1e+30f);
@@ -183,7 +185,7 @@ __global__ void __launch_bounds__(Team::threads, 2) llama_beams_softmax_reread(
         y_c3[i] = heddle::fast::quotient(e, total);
       }
     }
-    heddle::store_apart<VEC, STEP, WHOLE>(y, start + c3_0, valid, y_c3);
+    heddle::store_apart<VEC, STEP, WHOLE>(y, start + c3_0, valid, y_c3, paired);
   }
 }
 

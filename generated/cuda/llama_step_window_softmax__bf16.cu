@@ -65,20 +65,21 @@ __global__ void __launch_bounds__(Team::threads, 1) llama_step_window_softmax_ke
   const int row_sub = heddle::read(places, i_r) - size;
   const int64_t start = ((static_cast<int64_t>(i_r) * h) + i_h) * n;
   constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
+  const bool paired = !WHOLE && n % 2 == 0 && heddle::begins_aligned<2>(x) && heddle::begins_aligned<2>(y);
   heddle::Chunk<T, VEC> x_c3[CHUNKS];
-  heddle::load_row_apart<VEC, STEP, WHOLE>(team, x, n, x_c3, [&](int c3) -> int64_t { return start + c3; });
+  heddle::load_row_apart<VEC, STEP, WHOLE>(team, x, n, x_c3, [&](int c3) -> int64_t { return start + c3; }, paired);
   float v[CHUNKS][VEC];
   heddle::RowShare<Team, heddle::Max<float>> top_lanes;
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-    const int c3_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
-    const int valid = heddle::left_apart<STEP>(n - c3_0);
+    const int c3_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane(), paired);
+    const int valid = heddle::left_apart<STEP>(n - c3_0, paired);
     if (valid <= 0) break;
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
-      const int c3 = c3_0 + i * STEP;
+      const int c3 = c3_0 + heddle::place_apart<STEP>(i, paired);
       v[chunk][i] = ((c3 <= row_places) && (c3 > row_sub)) ? (x_c3[chunk][i] * factor) : (-1e+30f);
-      if (WHOLE || i < valid) top_lanes.add(v[chunk][i], c3_0 + i * STEP);
+      if (WHOLE || i < valid) top_lanes.add(v[chunk][i], c3_0 + heddle::place_apart<STEP>(i, paired));
     }
     top_lanes.end_chunk();
   }
@@ -87,28 +88,28 @@ __global__ void __launch_bounds__(Team::threads, 1) llama_step_window_softmax_ke
   heddle::RowShare<Team, heddle::Sum<float>> total_lanes;
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-    const int c3_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
-    const int valid = heddle::left_apart<STEP>(n - c3_0);
+    const int c3_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane(), paired);
+    const int valid = heddle::left_apart<STEP>(n - c3_0, paired);
     if (valid <= 0) break;
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
       e[chunk][i] = heddle::fast::exp(v[chunk][i] - top);
-      if (WHOLE || i < valid) total_lanes.add(e[chunk][i], c3_0 + i * STEP);
+      if (WHOLE || i < valid) total_lanes.add(e[chunk][i], c3_0 + heddle::place_apart<STEP>(i, paired));
     }
     total_lanes.end_chunk();
   }
   const float total = team.reduce(total_lanes);
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-    const int c3_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
-    const int valid = heddle::left_apart<STEP>(n - c3_0);
+    const int c3_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane(), paired);
+    const int valid = heddle::left_apart<STEP>(n - c3_0, paired);
     if (valid <= 0) break;
     float y_c3[VEC];
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
       y_c3[i] = heddle::fast::quotient(e[chunk][i], total);
     }
-    heddle::store_apart<VEC, STEP, WHOLE>(y, start + c3_0, valid, y_c3);
+    heddle::store_apart<VEC, STEP, WHOLE>(y, start + c3_0, valid, y_c3, paired);
   }
 }
 
@@ -133,22 +134,23 @@ __global__ void __launch_bounds__(Team::threads, 2) llama_step_window_softmax_re
   const int row_sub = heddle::read(places, i_r) - size;
   const int64_t start = ((static_cast<int64_t>(i_r) * h) + i_h) * n;
   constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
+  const bool paired = !WHOLE && n % 2 == 0 && heddle::begins_aligned<2>(x) && heddle::begins_aligned<2>(y);
   heddle::Shifted<Own0> merged_lanes;
   HEDDLE_UNROLL_FEW
-  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n); chunk += Team::lanes) {
-    const int c3_0 = heddle::first_apart<VEC, STEP>(chunk);
-    const int valid = heddle::left_apart<STEP>(n - c3_0);
-    const auto x_c3 = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c3_0, valid);
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n, paired); chunk += Team::lanes) {
+    const int c3_0 = heddle::first_apart<VEC, STEP>(chunk, paired);
+    const int valid = heddle::left_apart<STEP>(n - c3_0, paired);
+    const auto x_c3 = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c3_0, valid, paired);
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
-      const int c3 = c3_0 + i * STEP;
+      const int c3 = c3_0 + heddle::place_apart<STEP>(i, paired);
       const float v = ((c3 <= row_places) && (c3 > row_sub)) ? (x_c3[i] * factor) : (-1e+30f);
       if (WHOLE || i < valid) merged_lanes.raise(v);
     }
     const float shift = merged_lanes.rescale();
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
-      const int c3 = c3_0 + i * STEP;
+      const int c3 = c3_0 + heddle::place_apart<STEP>(i, paired);
       const float v = ((c3 <= row_places) && (c3 > row_sub)) ? (x_c3[i] * factor) : (-1e+30f);
       if (WHOLE || i < valid) merged_lanes.add_terms(heddle::fast::exp(v - shift));
     }
@@ -159,19 +161,19 @@ __global__ void __launch_bounds__(Team::threads, 2) llama_step_window_softmax_re
   [[maybe_unused]] const float total_shifted = heddle::field<float, 1>(merged_fields);
   const float total = ((top == (-INFINITY)) && (n > 0)) ? NAN : total_shifted;
   HEDDLE_UNROLL_FEW
-  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n); chunk += Team::lanes) {
-    const int c3_0 = heddle::first_apart<VEC, STEP>(chunk);
-    const int valid = heddle::left_apart<STEP>(n - c3_0);
-    const auto x_c3 = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c3_0, valid);
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n, paired); chunk += Team::lanes) {
+    const int c3_0 = heddle::first_apart<VEC, STEP>(chunk, paired);
+    const int valid = heddle::left_apart<STEP>(n - c3_0, paired);
+    const auto x_c3 = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c3_0, valid, paired);
     float y_c3[VEC];
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
-      const int c3 = c3_0 + i * STEP;
+      const int c3 = c3_0 + heddle::place_apart<STEP>(i, paired);
       const float v = ((c3 <= row_places) && (c3 > row_sub)) ? (x_c3[i] * factor) : (-1e+30f);
       const float e = heddle::fast::exp(v - top);
       y_c3[i] = heddle::fast::quotient(e, total);
     }
-    heddle::store_apart<VEC, STEP, WHOLE>(y, start + c3_0, valid, y_c3);
+    heddle::store_apart<VEC, STEP, WHOLE>(y, start + c3_0, valid, y_c3, paired);
   }
 }
 

@@ -29,9 +29,10 @@ __global__ void __launch_bounds__(Team::threads, 1) mean_kept_columns(
       heddle::is_aligned<VEC>(x, 0);
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
+    const bool paired = !WHOLE && n % 2 == 0 && heddle::begins_aligned<2>(x);
     constexpr int STEP = WHOLE ? 1 : Team::lanes;
-    const int c0 = heddle::first_column<Team, VEC, STEP>(team, tile, n);
-    const int valid = heddle::columns_left<STEP>(c0, n);
+    const int c0 = heddle::first_column<Team, VEC, STEP>(team, tile, n, paired);
+    const int valid = heddle::columns_left<STEP>(c0, n, paired);
     const heddle::ColumnTotals<Team, VEC, heddle::Sum<float>, heddle::Sum<int>> totals(shared);
     heddle::ColumnSums<heddle::Sum<float>, Team, VEC> total_sums;
     heddle::ColumnSums<heddle::Sum<int>, Team, VEC> sum0_sums;
@@ -41,7 +42,7 @@ __global__ void __launch_bounds__(Team::threads, 1) mean_kept_columns(
       for (int j = 0; j < Team::loads; ++j) {
         if (round + team.rows_before(j) >= s) break;
         const int t = static_cast<int>(round) + team.rows_before(j);
-        x_c[j] = heddle::load_apart<VEC, STEP>(x, (((static_cast<int64_t>(b1) * s) + t) * n) + c0, valid);
+        x_c[j] = heddle::load_apart<VEC, STEP>(x, (((static_cast<int64_t>(b1) * s) + t) * n) + c0, valid, paired);
       }
       HEDDLE_UNROLL
       for (int j = 0; j < Team::loads; ++j) {
@@ -61,7 +62,7 @@ __global__ void __launch_bounds__(Team::threads, 1) mean_kept_columns(
     if (!totals.combine_sections(team, left, arrived, total_sums, sum0_sums, total, sum0)) return;
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
-      const int c = c0 + i * STEP;
+      const int c = c0 + heddle::place_apart<STEP>(i, paired);
       if (WHOLE ? valid > 0 : i < valid) if (team.stores()) heddle::write(y, (static_cast<int64_t>(b1) * n) + c, total[i] / static_cast<float>(max(sum0[i], 1)));
     }
   };

@@ -41,19 +41,20 @@ __global__ void __launch_bounds__(Team::threads, 1) pack_quantize_rows_kept(
   const int64_t start = ((static_cast<int64_t>((heddle::read(sequences, i_m) >= 0) ? max(heddle::read(sequences, i_m), 0) : 0) * s) + ((heddle::read(sequences, i_m) >= 0) ? heddle::read(positions, i_m) : 0)) * n;
   const int64_t start_2 = static_cast<int64_t>(i_m) * n;
   constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
+  const bool paired = !WHOLE && n % 2 == 0 && heddle::begins_aligned<2>(x) && heddle::begins_aligned<2>(y);
   heddle::Chunk<T, VEC> x_c2[CHUNKS] = {};
-  if ((heddle::read(sequences, i_m) >= 0)) heddle::load_row_apart<VEC, STEP, WHOLE>(team, x, n, x_c2, [&](int c2) -> int64_t { return start + c2; });
+  if ((heddle::read(sequences, i_m) >= 0)) heddle::load_row_apart<VEC, STEP, WHOLE>(team, x, n, x_c2, [&](int c2) -> int64_t { return start + c2; }, paired);
   float v[CHUNKS][VEC];
   heddle::RowShare<Team, heddle::Max<float>> amax_lanes;
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-    const int c2_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
-    const int valid = heddle::left_apart<STEP>(n - c2_0);
+    const int c2_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane(), paired);
+    const int valid = heddle::left_apart<STEP>(n - c2_0, paired);
     if (valid <= 0) break;
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
       v[chunk][i] = row_ge ? x_c2[chunk][i] : 0.0f;
-      if (WHOLE || i < valid) amax_lanes.add(fabsf(v[chunk][i]), c2_0 + i * STEP);
+      if (WHOLE || i < valid) amax_lanes.add(fabsf(v[chunk][i]), c2_0 + heddle::place_apart<STEP>(i, paired));
     }
     amax_lanes.end_chunk();
   }
@@ -62,15 +63,15 @@ __global__ void __launch_bounds__(Team::threads, 1) pack_quantize_rows_kept(
   if (team.lane() == 0) heddle::write(steps, i_m, amax / 127.0f);
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-    const int c2_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
-    const int valid = heddle::left_apart<STEP>(n - c2_0);
+    const int c2_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane(), paired);
+    const int valid = heddle::left_apart<STEP>(n - c2_0, paired);
     if (valid <= 0) break;
     float y_c2[VEC];
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
       y_c2[i] = v[chunk][i] * inverse;
     }
-    heddle::store_apart<VEC, STEP, WHOLE>(y, start_2 + c2_0, valid, y_c2);
+    heddle::store_apart<VEC, STEP, WHOLE>(y, start_2 + c2_0, valid, y_c2, paired);
   }
 }
 
@@ -94,16 +95,17 @@ __global__ void __launch_bounds__(Team::threads, 2) pack_quantize_rows_reread(
   const int64_t start = ((static_cast<int64_t>((heddle::read(sequences, i_m) >= 0) ? max(heddle::read(sequences, i_m), 0) : 0) * s) + ((heddle::read(sequences, i_m) >= 0) ? heddle::read(positions, i_m) : 0)) * n;
   const int64_t start_2 = static_cast<int64_t>(i_m) * n;
   constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
+  const bool paired = !WHOLE && n % 2 == 0 && heddle::begins_aligned<2>(x) && heddle::begins_aligned<2>(y);
   heddle::Accumulator<heddle::Max<float>> amax_lanes;
   HEDDLE_UNROLL_FEW
-  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n); chunk += Team::lanes) {
-    const int c2_0 = heddle::first_apart<VEC, STEP>(chunk);
-    const int valid = heddle::left_apart<STEP>(n - c2_0);
-    const auto x_c2 = heddle::read(sequences, i_m) >= 0 ? heddle::load_apart<VEC, STEP, WHOLE>(x, start + c2_0, valid) : heddle::Chunk<T, VEC>{};
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n, paired); chunk += Team::lanes) {
+    const int c2_0 = heddle::first_apart<VEC, STEP>(chunk, paired);
+    const int valid = heddle::left_apart<STEP>(n - c2_0, paired);
+    const auto x_c2 = heddle::read(sequences, i_m) >= 0 ? heddle::load_apart<VEC, STEP, WHOLE>(x, start + c2_0, valid, paired) : heddle::Chunk<T, VEC>{};
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
       const float v = row_ge ? x_c2[i] : 0.0f;
-      if (WHOLE || i < valid) amax_lanes.add(fabsf(v), c2_0 + i * STEP);
+      if (WHOLE || i < valid) amax_lanes.add(fabsf(v), c2_0 + heddle::place_apart<STEP>(i, paired));
     }
     amax_lanes.end_chunk();
   }
@@ -111,17 +113,17 @@ __global__ void __launch_bounds__(Team::threads, 2) pack_quantize_rows_reread(
   const float inverse = (amax > 1e-30f) ? heddle::fast::quotient(127.0f, amax) : 0.0f;
   if (team.lane() == 0) heddle::write(steps, i_m, amax / 127.0f);
   HEDDLE_UNROLL_FEW
-  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n); chunk += Team::lanes) {
-    const int c2_0 = heddle::first_apart<VEC, STEP>(chunk);
-    const int valid = heddle::left_apart<STEP>(n - c2_0);
-    const auto x_c2 = heddle::read(sequences, i_m) >= 0 ? heddle::load_apart<VEC, STEP, WHOLE>(x, start + c2_0, valid) : heddle::Chunk<T, VEC>{};
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n, paired); chunk += Team::lanes) {
+    const int c2_0 = heddle::first_apart<VEC, STEP>(chunk, paired);
+    const int valid = heddle::left_apart<STEP>(n - c2_0, paired);
+    const auto x_c2 = heddle::read(sequences, i_m) >= 0 ? heddle::load_apart<VEC, STEP, WHOLE>(x, start + c2_0, valid, paired) : heddle::Chunk<T, VEC>{};
     float y_c2[VEC];
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
       const float v = row_ge ? x_c2[i] : 0.0f;
       y_c2[i] = v * inverse;
     }
-    heddle::store_apart<VEC, STEP, WHOLE>(y, start_2 + c2_0, valid, y_c2);
+    heddle::store_apart<VEC, STEP, WHOLE>(y, start_2 + c2_0, valid, y_c2, paired);
   }
 }
 

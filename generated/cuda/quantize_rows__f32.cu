@@ -44,17 +44,18 @@ __global__ void __launch_bounds__(Team::threads, 1) quantize_rows_kept(
   const int m1 = static_cast<int>(position);
   const int64_t start = static_cast<int64_t>(m1) * n;
   constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
+  const bool paired = !WHOLE && n % 2 == 0 && heddle::begins_aligned<2>(x) && heddle::begins_aligned<2>(y);
   heddle::Chunk<T, VEC> v[CHUNKS];
-  heddle::load_row_apart<VEC, STEP, WHOLE>(team, x, n, v, [&](int c) -> int64_t { return start + c; });
+  heddle::load_row_apart<VEC, STEP, WHOLE>(team, x, n, v, [&](int c) -> int64_t { return start + c; }, paired);
   heddle::RowShare<Team, heddle::Max<float>> amax_lanes;
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-    const int c0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
-    const int valid = heddle::left_apart<STEP>(n - c0);
+    const int c0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane(), paired);
+    const int valid = heddle::left_apart<STEP>(n - c0, paired);
     if (valid <= 0) break;
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
-      if (WHOLE || i < valid) amax_lanes.add(fabsf(v[chunk][i]), c0 + i * STEP);
+      if (WHOLE || i < valid) amax_lanes.add(fabsf(v[chunk][i]), c0 + heddle::place_apart<STEP>(i, paired));
     }
     amax_lanes.end_chunk();
   }
@@ -63,15 +64,15 @@ __global__ void __launch_bounds__(Team::threads, 1) quantize_rows_kept(
   if (team.lane() == 0) heddle::write(steps, m1, amax / 127.0f);
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-    const int c0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
-    const int valid = heddle::left_apart<STEP>(n - c0);
+    const int c0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane(), paired);
+    const int valid = heddle::left_apart<STEP>(n - c0, paired);
     if (valid <= 0) break;
     float y_c[VEC];
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
       y_c[i] = v[chunk][i] * inverse;
     }
-    heddle::store_apart<VEC, STEP, WHOLE>(y, start + c0, valid, y_c);
+    heddle::store_apart<VEC, STEP, WHOLE>(y, start + c0, valid, y_c, paired);
   }
 }
 
@@ -90,15 +91,16 @@ __global__ void __launch_bounds__(Team::threads, 2) quantize_rows_reread(
   const int m1 = static_cast<int>(position);
   const int64_t start = static_cast<int64_t>(m1) * n;
   constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
+  const bool paired = !WHOLE && n % 2 == 0 && heddle::begins_aligned<2>(x) && heddle::begins_aligned<2>(y);
   heddle::Accumulator<heddle::Max<float>> amax_lanes;
   HEDDLE_UNROLL_FEW
-  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n); chunk += Team::lanes) {
-    const int c0 = heddle::first_apart<VEC, STEP>(chunk);
-    const int valid = heddle::left_apart<STEP>(n - c0);
-    const auto v = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c0, valid);
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n, paired); chunk += Team::lanes) {
+    const int c0 = heddle::first_apart<VEC, STEP>(chunk, paired);
+    const int valid = heddle::left_apart<STEP>(n - c0, paired);
+    const auto v = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c0, valid, paired);
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
-      if (WHOLE || i < valid) amax_lanes.add(fabsf(v[i]), c0 + i * STEP);
+      if (WHOLE || i < valid) amax_lanes.add(fabsf(v[i]), c0 + heddle::place_apart<STEP>(i, paired));
     }
     amax_lanes.end_chunk();
   }
@@ -106,16 +108,16 @@ __global__ void __launch_bounds__(Team::threads, 2) quantize_rows_reread(
   const float inverse = (amax > 1e-30f) ? (127.0f / amax) : 0.0f;
   if (team.lane() == 0) heddle::write(steps, m1, amax / 127.0f);
   HEDDLE_UNROLL_FEW
-  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n); chunk += Team::lanes) {
-    const int c0 = heddle::first_apart<VEC, STEP>(chunk);
-    const int valid = heddle::left_apart<STEP>(n - c0);
-    const auto v = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c0, valid);
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n, paired); chunk += Team::lanes) {
+    const int c0 = heddle::first_apart<VEC, STEP>(chunk, paired);
+    const int valid = heddle::left_apart<STEP>(n - c0, paired);
+    const auto v = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c0, valid, paired);
     float y_c[VEC];
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
       y_c[i] = v[i] * inverse;
     }
-    heddle::store_apart<VEC, STEP, WHOLE>(y, start + c0, valid, y_c);
+    heddle::store_apart<VEC, STEP, WHOLE>(y, start + c0, valid, y_c, paired);
   }
 }
 

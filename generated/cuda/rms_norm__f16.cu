@@ -49,19 +49,20 @@ __global__ void __launch_bounds__(Team::threads, 1) rms_norm_kept(
   const int m1 = static_cast<int>(position);
   const int64_t start = static_cast<int64_t>(m1) * n;
   constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
+  const bool paired = !WHOLE && n % 2 == 0 && heddle::begins_aligned<2>(x) && heddle::begins_aligned<2>(gamma) && heddle::begins_aligned<2>(y);
   heddle::Chunk<T, VEC> soon_gamma_c[1];
-  if constexpr (CHUNKS == 1) heddle::load_row_apart<VEC, STEP, WHOLE>(team, gamma, n, soon_gamma_c, [&](int c) -> int64_t { return c; });
+  if constexpr (CHUNKS == 1) heddle::load_row_apart<VEC, STEP, WHOLE>(team, gamma, n, soon_gamma_c, [&](int c) -> int64_t { return c; }, paired);
   heddle::Chunk<T, VEC> v[CHUNKS];
-  heddle::load_row_apart<VEC, STEP, WHOLE>(team, x, n, v, [&](int c) -> int64_t { return start + c; });
+  heddle::load_row_apart<VEC, STEP, WHOLE>(team, x, n, v, [&](int c) -> int64_t { return start + c; }, paired);
   heddle::RowShare<Team, heddle::Sum<float>> sum0_lanes;
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-    const int c0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
-    const int valid = heddle::left_apart<STEP>(n - c0);
+    const int c0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane(), paired);
+    const int valid = heddle::left_apart<STEP>(n - c0, paired);
     if (valid <= 0) break;
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
-      if (WHOLE || i < valid) sum0_lanes.add(heddle::square(v[chunk][i]), c0 + i * STEP);
+      if (WHOLE || i < valid) sum0_lanes.add(heddle::square(v[chunk][i]), c0 + heddle::place_apart<STEP>(i, paired));
     }
     sum0_lanes.end_chunk();
   }
@@ -69,16 +70,16 @@ __global__ void __launch_bounds__(Team::threads, 1) rms_norm_kept(
   const float inverse = rsqrtf((sum0 / static_cast<float>(n)) + eps);
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-    const int c0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
-    const int valid = heddle::left_apart<STEP>(n - c0);
+    const int c0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane(), paired);
+    const int valid = heddle::left_apart<STEP>(n - c0, paired);
     if (valid <= 0) break;
-    const auto gamma_c = CHUNKS == 1 ? soon_gamma_c[0] : heddle::load_apart<VEC, STEP, WHOLE>(gamma, c0, valid);
+    const auto gamma_c = CHUNKS == 1 ? soon_gamma_c[0] : heddle::load_apart<VEC, STEP, WHOLE>(gamma, c0, valid, paired);
     float y_c[VEC];
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
       y_c[i] = (v[chunk][i] * inverse) * (gamma_c[i] + offset);
     }
-    heddle::store_apart<VEC, STEP, WHOLE>(y, start + c0, valid, y_c);
+    heddle::store_apart<VEC, STEP, WHOLE>(y, start + c0, valid, y_c, paired);
   }
 }
 
@@ -100,31 +101,32 @@ __global__ void __launch_bounds__(Team::threads, 2) rms_norm_reread(
   const int m1 = static_cast<int>(position);
   const int64_t start = static_cast<int64_t>(m1) * n;
   constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
+  const bool paired = !WHOLE && n % 2 == 0 && heddle::begins_aligned<2>(x) && heddle::begins_aligned<2>(gamma) && heddle::begins_aligned<2>(y);
   heddle::Accumulator<heddle::Sum<float>> sum0_lanes;
   HEDDLE_UNROLL_FEW
-  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n); chunk += Team::lanes) {
-    const int c0 = heddle::first_apart<VEC, STEP>(chunk);
-    const int valid = heddle::left_apart<STEP>(n - c0);
-    const auto v = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c0, valid);
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n, paired); chunk += Team::lanes) {
+    const int c0 = heddle::first_apart<VEC, STEP>(chunk, paired);
+    const int valid = heddle::left_apart<STEP>(n - c0, paired);
+    const auto v = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c0, valid, paired);
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
-      if (WHOLE || i < valid) sum0_lanes.add(heddle::square(v[i]), c0 + i * STEP);
+      if (WHOLE || i < valid) sum0_lanes.add(heddle::square(v[i]), c0 + heddle::place_apart<STEP>(i, paired));
     }
     sum0_lanes.end_chunk();
   }
   const float sum0 = team.reduce(sum0_lanes);
   const float inverse = rsqrtf((sum0 / static_cast<float>(n)) + eps);
-  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n); chunk += Team::lanes) {
-    const int c0 = heddle::first_apart<VEC, STEP>(chunk);
-    const int valid = heddle::left_apart<STEP>(n - c0);
-    const auto v = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c0, valid);
-    const auto gamma_c = heddle::load_apart<VEC, STEP, WHOLE>(gamma, c0, valid);
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n, paired); chunk += Team::lanes) {
+    const int c0 = heddle::first_apart<VEC, STEP>(chunk, paired);
+    const int valid = heddle::left_apart<STEP>(n - c0, paired);
+    const auto v = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c0, valid, paired);
+    const auto gamma_c = heddle::load_apart<VEC, STEP, WHOLE>(gamma, c0, valid, paired);
     float y_c[VEC];
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
       y_c[i] = (v[i] * inverse) * (gamma_c[i] + offset);
     }
-    heddle::store_apart<VEC, STEP, WHOLE>(y, start + c0, valid, y_c);
+    heddle::store_apart<VEC, STEP, WHOLE>(y, start + c0, valid, y_c, paired);
   }
 }
 

@@ -41,19 +41,20 @@ __global__ void __launch_bounds__(Team::threads, 1) rms_norm_quantize_rows_kept(
   const int i_m = static_cast<int>(position);
   const int64_t start = static_cast<int64_t>(i_m) * n;
   constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
+  const bool paired = !WHOLE && n % 2 == 0 && heddle::begins_aligned<2>(x) && heddle::begins_aligned<2>(gamma) && heddle::begins_aligned<2>(y);
   heddle::Chunk<T, VEC> soon_gamma_c[1];
-  if constexpr (CHUNKS == 1) heddle::load_row_apart<VEC, STEP, WHOLE>(team, gamma, n, soon_gamma_c, [&](int c) -> int64_t { return c; });
+  if constexpr (CHUNKS == 1) heddle::load_row_apart<VEC, STEP, WHOLE>(team, gamma, n, soon_gamma_c, [&](int c) -> int64_t { return c; }, paired);
   heddle::Chunk<T, VEC> v[CHUNKS];
-  heddle::load_row_apart<VEC, STEP, WHOLE>(team, x, n, v, [&](int c) -> int64_t { return start + c; });
+  heddle::load_row_apart<VEC, STEP, WHOLE>(team, x, n, v, [&](int c) -> int64_t { return start + c; }, paired);
   heddle::RowShare<Team, heddle::Sum<float>> sum0_lanes;
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-    const int c0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
-    const int valid = heddle::left_apart<STEP>(n - c0);
+    const int c0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane(), paired);
+    const int valid = heddle::left_apart<STEP>(n - c0, paired);
     if (valid <= 0) break;
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
-      if (WHOLE || i < valid) sum0_lanes.add(heddle::square(v[chunk][i]), c0 + i * STEP);
+      if (WHOLE || i < valid) sum0_lanes.add(heddle::square(v[chunk][i]), c0 + heddle::place_apart<STEP>(i, paired));
     }
     sum0_lanes.end_chunk();
   }
@@ -63,14 +64,14 @@ __global__ void __launch_bounds__(Team::threads, 1) rms_norm_quantize_rows_kept(
   heddle::RowShare<Team, heddle::Max<float>> amax_lanes;
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-    const int c0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
-    const int valid = heddle::left_apart<STEP>(n - c0);
+    const int c0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane(), paired);
+    const int valid = heddle::left_apart<STEP>(n - c0, paired);
     if (valid <= 0) break;
-    const auto gamma_c = CHUNKS == 1 ? soon_gamma_c[0] : heddle::load_apart<VEC, STEP, WHOLE>(gamma, c0, valid);
+    const auto gamma_c = CHUNKS == 1 ? soon_gamma_c[0] : heddle::load_apart<VEC, STEP, WHOLE>(gamma, c0, valid, paired);
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
       v2[chunk][i] = (v[chunk][i] * inverse) * (gamma_c[i] + offset);
-      if (WHOLE || i < valid) amax_lanes.add(fabsf(v2[chunk][i]), c0 + i * STEP);
+      if (WHOLE || i < valid) amax_lanes.add(fabsf(v2[chunk][i]), c0 + heddle::place_apart<STEP>(i, paired));
     }
     amax_lanes.end_chunk();
   }
@@ -79,15 +80,15 @@ __global__ void __launch_bounds__(Team::threads, 1) rms_norm_quantize_rows_kept(
   if (team.lane() == 0) heddle::write(steps, i_m, amax / 127.0f);
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-    const int c0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
-    const int valid = heddle::left_apart<STEP>(n - c0);
+    const int c0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane(), paired);
+    const int valid = heddle::left_apart<STEP>(n - c0, paired);
     if (valid <= 0) break;
     float y_c[VEC];
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
       y_c[i] = v2[chunk][i] * inverse2;
     }
-    heddle::store_apart<VEC, STEP, WHOLE>(y, start + c0, valid, y_c);
+    heddle::store_apart<VEC, STEP, WHOLE>(y, start + c0, valid, y_c, paired);
   }
 }
 
@@ -110,48 +111,49 @@ __global__ void __launch_bounds__(Team::threads, 2) rms_norm_quantize_rows_rerea
   const int i_m = static_cast<int>(position);
   const int64_t start = static_cast<int64_t>(i_m) * n;
   constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
+  const bool paired = !WHOLE && n % 2 == 0 && heddle::begins_aligned<2>(x) && heddle::begins_aligned<2>(gamma) && heddle::begins_aligned<2>(y);
   heddle::Accumulator<heddle::Sum<float>> sum0_lanes;
   HEDDLE_UNROLL_FEW
-  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n); chunk += Team::lanes) {
-    const int c0 = heddle::first_apart<VEC, STEP>(chunk);
-    const int valid = heddle::left_apart<STEP>(n - c0);
-    const auto v = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c0, valid);
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n, paired); chunk += Team::lanes) {
+    const int c0 = heddle::first_apart<VEC, STEP>(chunk, paired);
+    const int valid = heddle::left_apart<STEP>(n - c0, paired);
+    const auto v = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c0, valid, paired);
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
-      if (WHOLE || i < valid) sum0_lanes.add(heddle::square(v[i]), c0 + i * STEP);
+      if (WHOLE || i < valid) sum0_lanes.add(heddle::square(v[i]), c0 + heddle::place_apart<STEP>(i, paired));
     }
     sum0_lanes.end_chunk();
   }
   const float sum0 = team.reduce(sum0_lanes);
   const float inverse = rsqrtf((sum0 / static_cast<float>(n)) + eps);
   heddle::Accumulator<heddle::Max<float>> amax_lanes;
-  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n); chunk += Team::lanes) {
-    const int c0 = heddle::first_apart<VEC, STEP>(chunk);
-    const int valid = heddle::left_apart<STEP>(n - c0);
-    const auto v = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c0, valid);
-    const auto gamma_c = heddle::load_apart<VEC, STEP, WHOLE>(gamma, c0, valid);
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n, paired); chunk += Team::lanes) {
+    const int c0 = heddle::first_apart<VEC, STEP>(chunk, paired);
+    const int valid = heddle::left_apart<STEP>(n - c0, paired);
+    const auto v = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c0, valid, paired);
+    const auto gamma_c = heddle::load_apart<VEC, STEP, WHOLE>(gamma, c0, valid, paired);
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
       const float v2 = (v[i] * inverse) * (gamma_c[i] + offset);
-      if (WHOLE || i < valid) amax_lanes.add(fabsf(v2), c0 + i * STEP);
+      if (WHOLE || i < valid) amax_lanes.add(fabsf(v2), c0 + heddle::place_apart<STEP>(i, paired));
     }
     amax_lanes.end_chunk();
   }
   const float amax = team.reduce(amax_lanes);
   const float inverse2 = (amax > 1e-30f) ? heddle::fast::quotient(127.0f, amax) : 0.0f;
   if (team.lane() == 0) heddle::write(steps, i_m, amax / 127.0f);
-  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n); chunk += Team::lanes) {
-    const int c0 = heddle::first_apart<VEC, STEP>(chunk);
-    const int valid = heddle::left_apart<STEP>(n - c0);
-    const auto v = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c0, valid);
-    const auto gamma_c = heddle::load_apart<VEC, STEP, WHOLE>(gamma, c0, valid);
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n, paired); chunk += Team::lanes) {
+    const int c0 = heddle::first_apart<VEC, STEP>(chunk, paired);
+    const int valid = heddle::left_apart<STEP>(n - c0, paired);
+    const auto v = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c0, valid, paired);
+    const auto gamma_c = heddle::load_apart<VEC, STEP, WHOLE>(gamma, c0, valid, paired);
     float y_c[VEC];
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
       const float v2 = (v[i] * inverse) * (gamma_c[i] + offset);
       y_c[i] = v2 * inverse2;
     }
-    heddle::store_apart<VEC, STEP, WHOLE>(y, start + c0, valid, y_c);
+    heddle::store_apart<VEC, STEP, WHOLE>(y, start + c0, valid, y_c, paired);
   }
 }
 

@@ -54,25 +54,26 @@ __global__ void __launch_bounds__(Team::threads, 1) rms_norm_rotate_queries_keys
   const int64_t start_2 = ((static_cast<int64_t>(i_m) * h2) + ((!(i_h < h)) ? (i_h - h) : 0)) * n;
   const int64_t start_3 = ((static_cast<int64_t>(i_m) * h2) + (static_cast<int64_t>(i_h) - h)) * n;
   constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
+  const bool paired = !WHOLE && n % 2 == 0 && heddle::begins_aligned<2>(x) && heddle::begins_aligned<2>(x2) && heddle::begins_aligned<2>(gamma) && heddle::begins_aligned<2>(gamma2) && heddle::begins_aligned<2>(y) && heddle::begins_aligned<2>(y2);
   heddle::Chunk<T, VEC> soon_gamma_c[1];
-  if constexpr (CHUNKS == 1) heddle::load_row_apart<VEC, STEP, WHOLE>(team, gamma, n, soon_gamma_c, [&](int c) -> int64_t { return c; });
+  if constexpr (CHUNKS == 1) heddle::load_row_apart<VEC, STEP, WHOLE>(team, gamma, n, soon_gamma_c, [&](int c) -> int64_t { return c; }, paired);
   heddle::Chunk<T, VEC> soon_gamma2_c[1];
-  if constexpr (CHUNKS == 1) heddle::load_row_apart<VEC, STEP, WHOLE>(team, gamma2, n, soon_gamma2_c, [&](int c) -> int64_t { return c; });
+  if constexpr (CHUNKS == 1) heddle::load_row_apart<VEC, STEP, WHOLE>(team, gamma2, n, soon_gamma2_c, [&](int c) -> int64_t { return c; }, paired);
   heddle::Chunk<T, VEC> x_c[CHUNKS] = {};
-  if ((i_h < h)) heddle::load_row_apart<VEC, STEP, WHOLE>(team, x, n, x_c, [&](int c) -> int64_t { return start + c; });
+  if ((i_h < h)) heddle::load_row_apart<VEC, STEP, WHOLE>(team, x, n, x_c, [&](int c) -> int64_t { return start + c; }, paired);
   heddle::Chunk<T, VEC> x2_c[CHUNKS] = {};
-  if ((!(i_h < h))) heddle::load_row_apart<VEC, STEP, WHOLE>(team, x2, n, x2_c, [&](int c) -> int64_t { return start_2 + c; });
+  if ((!(i_h < h))) heddle::load_row_apart<VEC, STEP, WHOLE>(team, x2, n, x2_c, [&](int c) -> int64_t { return start_2 + c; }, paired);
   float v[CHUNKS][VEC];
   heddle::RowShare<Team, heddle::Sum<float>> sum0_lanes;
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-    const int c0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
-    const int valid = heddle::left_apart<STEP>(n - c0);
+    const int c0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane(), paired);
+    const int valid = heddle::left_apart<STEP>(n - c0, paired);
     if (valid <= 0) break;
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
       v[chunk][i] = row_lt ? x_c[chunk][i] : x2_c[chunk][i];
-      if (WHOLE || i < valid) sum0_lanes.add(heddle::square(v[chunk][i]), c0 + i * STEP);
+      if (WHOLE || i < valid) sum0_lanes.add(heddle::square(v[chunk][i]), c0 + heddle::place_apart<STEP>(i, paired));
     }
     sum0_lanes.end_chunk();
   }
@@ -84,16 +85,16 @@ __global__ void __launch_bounds__(Team::threads, 1) rms_norm_rotate_queries_keys
   const int row_select_2 = (!(i_h < h)) ? (i_h - h) : 0;
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-    const int c0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
-    const int valid = heddle::left_apart<STEP>(n - c0);
+    const int c0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane(), paired);
+    const int valid = heddle::left_apart<STEP>(n - c0, paired);
     if (valid <= 0) break;
-    const auto gamma_c = CHUNKS == 1 ? soon_gamma_c[0] : heddle::load_apart<VEC, STEP, WHOLE>(gamma, c0, valid);
-    const auto gamma2_c = CHUNKS == 1 ? soon_gamma2_c[0] : heddle::load_apart<VEC, STEP, WHOLE>(gamma2, c0, valid);
+    const auto gamma_c = CHUNKS == 1 ? soon_gamma_c[0] : heddle::load_apart<VEC, STEP, WHOLE>(gamma, c0, valid, paired);
+    const auto gamma2_c = CHUNKS == 1 ? soon_gamma2_c[0] : heddle::load_apart<VEC, STEP, WHOLE>(gamma2, c0, valid, paired);
     float y_c[VEC] = {};
     float y2_c[VEC] = {};
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
-      const int c = c0 + i * STEP;
+      const int c = c0 + heddle::place_apart<STEP>(i, paired);
       if (WHOLE || i < valid) {
         const float r = (v[chunk][i] * inverse) * ((row_lt ? gamma_c[i] : gamma2_c[i]) + row_select);
         const bool common = c < row_mul;
@@ -107,8 +108,8 @@ __global__ void __launch_bounds__(Team::threads, 1) rms_norm_rotate_queries_keys
         y2_c[i] = common_6;
       }
     }
-    if (i_h < h) heddle::store_apart<VEC, STEP, WHOLE>(y, start + c0, valid, y_c);
-    if (i_h >= h) heddle::store_apart<VEC, STEP, WHOLE>(y2, start_3 + c0, valid, y2_c);
+    if (i_h < h) heddle::store_apart<VEC, STEP, WHOLE>(y, start + c0, valid, y_c, paired);
+    if (i_h >= h) heddle::store_apart<VEC, STEP, WHOLE>(y2, start_3 + c0, valid, y2_c, paired);
   }
 }
 
@@ -145,16 +146,17 @@ __global__ void __launch_bounds__(Team::threads, 2) rms_norm_rotate_queries_keys
   const int64_t start_2 = ((static_cast<int64_t>(i_m) * h2) + ((!(i_h < h)) ? (i_h - h) : 0)) * n;
   const int64_t start_3 = ((static_cast<int64_t>(i_m) * h2) + (static_cast<int64_t>(i_h) - h)) * n;
   constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
+  const bool paired = !WHOLE && n % 2 == 0 && heddle::begins_aligned<2>(x) && heddle::begins_aligned<2>(x2) && heddle::begins_aligned<2>(gamma) && heddle::begins_aligned<2>(gamma2) && heddle::begins_aligned<2>(y) && heddle::begins_aligned<2>(y2);
   heddle::Accumulator<heddle::Sum<float>> sum0_lanes;
-  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n); chunk += Team::lanes) {
-    const int c0 = heddle::first_apart<VEC, STEP>(chunk);
-    const int valid = heddle::left_apart<STEP>(n - c0);
-    const auto x_c = i_h < h ? heddle::load_apart<VEC, STEP, WHOLE>(x, start + c0, valid) : heddle::Chunk<T, VEC>{};
-    const auto x2_c = !(i_h < h) ? heddle::load_apart<VEC, STEP, WHOLE>(x2, start_2 + c0, valid) : heddle::Chunk<T, VEC>{};
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n, paired); chunk += Team::lanes) {
+    const int c0 = heddle::first_apart<VEC, STEP>(chunk, paired);
+    const int valid = heddle::left_apart<STEP>(n - c0, paired);
+    const auto x_c = i_h < h ? heddle::load_apart<VEC, STEP, WHOLE>(x, start + c0, valid, paired) : heddle::Chunk<T, VEC>{};
+    const auto x2_c = !(i_h < h) ? heddle::load_apart<VEC, STEP, WHOLE>(x2, start_2 + c0, valid, paired) : heddle::Chunk<T, VEC>{};
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
       const float v = row_lt ? x_c[i] : x2_c[i];
-      if (WHOLE || i < valid) sum0_lanes.add(heddle::square(v), c0 + i * STEP);
+      if (WHOLE || i < valid) sum0_lanes.add(heddle::square(v), c0 + heddle::place_apart<STEP>(i, paired));
     }
     sum0_lanes.end_chunk();
   }
@@ -164,18 +166,18 @@ __global__ void __launch_bounds__(Team::threads, 2) rms_norm_rotate_queries_keys
   const int row_mul = 2 * e;
   const int row_places = heddle::read(places, i_m);
   const int row_select_2 = (!(i_h < h)) ? (i_h - h) : 0;
-  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n); chunk += Team::lanes) {
-    const int c0 = heddle::first_apart<VEC, STEP>(chunk);
-    const int valid = heddle::left_apart<STEP>(n - c0);
-    const auto x_c = i_h < h ? heddle::load_apart<VEC, STEP, WHOLE>(x, start + c0, valid) : heddle::Chunk<T, VEC>{};
-    const auto x2_c = !(i_h < h) ? heddle::load_apart<VEC, STEP, WHOLE>(x2, start_2 + c0, valid) : heddle::Chunk<T, VEC>{};
-    const auto gamma_c = heddle::load_apart<VEC, STEP, WHOLE>(gamma, c0, valid);
-    const auto gamma2_c = heddle::load_apart<VEC, STEP, WHOLE>(gamma2, c0, valid);
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n, paired); chunk += Team::lanes) {
+    const int c0 = heddle::first_apart<VEC, STEP>(chunk, paired);
+    const int valid = heddle::left_apart<STEP>(n - c0, paired);
+    const auto x_c = i_h < h ? heddle::load_apart<VEC, STEP, WHOLE>(x, start + c0, valid, paired) : heddle::Chunk<T, VEC>{};
+    const auto x2_c = !(i_h < h) ? heddle::load_apart<VEC, STEP, WHOLE>(x2, start_2 + c0, valid, paired) : heddle::Chunk<T, VEC>{};
+    const auto gamma_c = heddle::load_apart<VEC, STEP, WHOLE>(gamma, c0, valid, paired);
+    const auto gamma2_c = heddle::load_apart<VEC, STEP, WHOLE>(gamma2, c0, valid, paired);
     float y_c[VEC] = {};
     float y2_c[VEC] = {};
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
-      const int c = c0 + i * STEP;
+      const int c = c0 + heddle::place_apart<STEP>(i, paired);
       if (WHOLE || i < valid) {
         const float v = row_lt ? x_c[i] : x2_c[i];
         const float r = (v * inverse) * ((row_lt ? gamma_c[i] : gamma2_c[i]) + row_select);
@@ -190,8 +192,8 @@ __global__ void __launch_bounds__(Team::threads, 2) rms_norm_rotate_queries_keys
         y2_c[i] = common_6;
       }
     }
-    if (i_h < h) heddle::store_apart<VEC, STEP, WHOLE>(y, start + c0, valid, y_c);
-    if (i_h >= h) heddle::store_apart<VEC, STEP, WHOLE>(y2, start_3 + c0, valid, y2_c);
+    if (i_h < h) heddle::store_apart<VEC, STEP, WHOLE>(y, start + c0, valid, y_c, paired);
+    if (i_h >= h) heddle::store_apart<VEC, STEP, WHOLE>(y2, start_3 + c0, valid, y2_c, paired);
   }
 }
 

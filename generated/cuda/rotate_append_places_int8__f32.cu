@@ -56,29 +56,30 @@ __global__ void __launch_bounds__(Team::threads, 1) rotate_append_places_int8_ke
   const int64_t start_2 = ((static_cast<int64_t>(i_r) * j) + (static_cast<int64_t>(first2) + i_g)) * d;
   const int64_t start_3 = ((((static_cast<int64_t>(i_r) * g) + i_g) * u) + place) * d;
   constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
+  const bool paired = !WHOLE && d % 2 == 0 && heddle::begins_aligned<2>(x) && heddle::begins_aligned<2>(y) && heddle::begins_aligned<2>(y2);
   heddle::Chunk<T, VEC> r2[CHUNKS];
-  heddle::load_row_apart<VEC, STEP, WHOLE>(team, x, d, r2, [&](int c) -> int64_t { return start + c; });
+  heddle::load_row_apart<VEC, STEP, WHOLE>(team, x, d, r2, [&](int c) -> int64_t { return start + c; }, paired);
   float v[CHUNKS][VEC];
   heddle::Chunk<T, VEC> v2[CHUNKS];
-  heddle::load_row_apart<VEC, STEP, WHOLE>(team, x, d, v2, [&](int c) -> int64_t { return start_2 + c; });
+  heddle::load_row_apart<VEC, STEP, WHOLE>(team, x, d, v2, [&](int c) -> int64_t { return start_2 + c; }, paired);
   heddle::RowShare<Team, heddle::Max<float>> amax_lanes;
   heddle::RowShare<Team, heddle::Max<float>> amax2_lanes;
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-    const int c0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
-    const int valid = heddle::left_apart<STEP>(d - c0);
+    const int c0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane(), paired);
+    const int valid = heddle::left_apart<STEP>(d - c0, paired);
     if (valid <= 0) break;
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
-      const int c = c0 + i * STEP;
+      const int c = c0 + heddle::place_apart<STEP>(i, paired);
       if (WHOLE || i < valid) {
         const bool common = c < row_mul;
         const bool common_2 = c < e;
         const int common_3 = c - e;
         const int common_4 = common_2 ? c : (common ? common_3 : 0);
         v[chunk][i] = common ? ((r2[chunk][i] * heddle::read(cos, (static_cast<int64_t>(row_places) * e) + common_4)) + ((common_2 ? (-heddle::read(x, (((static_cast<int64_t>(i_r) * j) + row_add) * d) + (common_2 ? (c + e) : (common ? common_3 : c)))) : heddle::read(x, (((static_cast<int64_t>(i_r) * j) + row_add) * d) + (common_2 ? (c + e) : (common ? common_3 : c)))) * heddle::read(sin, (static_cast<int64_t>(row_places) * e) + common_4))) : r2[chunk][i];
-        amax_lanes.add(fabsf(v[chunk][i]), c0 + i * STEP);
-        amax2_lanes.add(fabsf(v2[chunk][i]), c0 + i * STEP);
+        amax_lanes.add(fabsf(v[chunk][i]), c0 + heddle::place_apart<STEP>(i, paired));
+        amax2_lanes.add(fabsf(v2[chunk][i]), c0 + heddle::place_apart<STEP>(i, paired));
       }
     }
     amax_lanes.end_chunk();
@@ -92,8 +93,8 @@ __global__ void __launch_bounds__(Team::threads, 1) rotate_append_places_int8_ke
   if (team.lane() == 0 && inside) heddle::write(stepsAfter2, (((static_cast<int64_t>(i_r) * g) + i_g) * u) + place, amax2 / 127.0f);
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-    const int c0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
-    const int valid = heddle::left_apart<STEP>(d - c0);
+    const int c0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane(), paired);
+    const int valid = heddle::left_apart<STEP>(d - c0, paired);
     if (valid <= 0) break;
     float y_c[VEC];
     float y2_c[VEC];
@@ -102,8 +103,8 @@ __global__ void __launch_bounds__(Team::threads, 1) rotate_append_places_int8_ke
       y_c[i] = v[chunk][i] * inverse;
       y2_c[i] = v2[chunk][i] * inverse2;
     }
-    if (inside) heddle::store_apart<VEC, STEP, WHOLE>(y, start_3 + c0, valid, y_c);
-    if (inside) heddle::store_apart<VEC, STEP, WHOLE>(y2, start_3 + c0, valid, y2_c);
+    if (inside) heddle::store_apart<VEC, STEP, WHOLE>(y, start_3 + c0, valid, y_c, paired);
+    if (inside) heddle::store_apart<VEC, STEP, WHOLE>(y2, start_3 + c0, valid, y2_c, paired);
   }
 }
 
@@ -141,24 +142,25 @@ __global__ void __launch_bounds__(Team::threads, 1) rotate_append_places_int8_re
   const int64_t start_2 = ((static_cast<int64_t>(i_r) * j) + (static_cast<int64_t>(first2) + i_g)) * d;
   const int64_t start_3 = ((((static_cast<int64_t>(i_r) * g) + i_g) * u) + place) * d;
   constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
+  const bool paired = !WHOLE && d % 2 == 0 && heddle::begins_aligned<2>(x) && heddle::begins_aligned<2>(y) && heddle::begins_aligned<2>(y2);
   heddle::Accumulator<heddle::Max<float>> amax_lanes;
   heddle::Accumulator<heddle::Max<float>> amax2_lanes;
-  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(d); chunk += Team::lanes) {
-    const int c0 = heddle::first_apart<VEC, STEP>(chunk);
-    const int valid = heddle::left_apart<STEP>(d - c0);
-    const auto r2 = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c0, valid);
-    const auto v2 = heddle::load_apart<VEC, STEP, WHOLE>(x, start_2 + c0, valid);
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(d, paired); chunk += Team::lanes) {
+    const int c0 = heddle::first_apart<VEC, STEP>(chunk, paired);
+    const int valid = heddle::left_apart<STEP>(d - c0, paired);
+    const auto r2 = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c0, valid, paired);
+    const auto v2 = heddle::load_apart<VEC, STEP, WHOLE>(x, start_2 + c0, valid, paired);
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
-      const int c = c0 + i * STEP;
+      const int c = c0 + heddle::place_apart<STEP>(i, paired);
       if (WHOLE || i < valid) {
         const bool common = c < row_mul;
         const bool common_2 = c < e;
         const int common_3 = c - e;
         const int common_4 = common_2 ? c : (common ? common_3 : 0);
         const float v = common ? ((r2[i] * heddle::read(cos, (static_cast<int64_t>(row_places) * e) + common_4)) + ((common_2 ? (-heddle::read(x, (((static_cast<int64_t>(i_r) * j) + row_add) * d) + (common_2 ? (c + e) : (common ? common_3 : c)))) : heddle::read(x, (((static_cast<int64_t>(i_r) * j) + row_add) * d) + (common_2 ? (c + e) : (common ? common_3 : c)))) * heddle::read(sin, (static_cast<int64_t>(row_places) * e) + common_4))) : r2[i];
-        amax_lanes.add(fabsf(v), c0 + i * STEP);
-        amax2_lanes.add(fabsf(v2[i]), c0 + i * STEP);
+        amax_lanes.add(fabsf(v), c0 + heddle::place_apart<STEP>(i, paired));
+        amax2_lanes.add(fabsf(v2[i]), c0 + heddle::place_apart<STEP>(i, paired));
       }
     }
     amax_lanes.end_chunk();
@@ -170,16 +172,16 @@ __global__ void __launch_bounds__(Team::threads, 1) rotate_append_places_int8_re
   if (team.lane() == 0 && inside) heddle::write(stepsAfter, (((static_cast<int64_t>(i_r) * g) + i_g) * u) + place, amax / 127.0f);
   const float inverse2 = (amax2 > 1e-30f) ? (127.0f / amax2) : 0.0f;
   if (team.lane() == 0 && inside) heddle::write(stepsAfter2, (((static_cast<int64_t>(i_r) * g) + i_g) * u) + place, amax2 / 127.0f);
-  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(d); chunk += Team::lanes) {
-    const int c0 = heddle::first_apart<VEC, STEP>(chunk);
-    const int valid = heddle::left_apart<STEP>(d - c0);
-    const auto r2 = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c0, valid);
-    const auto v2 = heddle::load_apart<VEC, STEP, WHOLE>(x, start_2 + c0, valid);
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(d, paired); chunk += Team::lanes) {
+    const int c0 = heddle::first_apart<VEC, STEP>(chunk, paired);
+    const int valid = heddle::left_apart<STEP>(d - c0, paired);
+    const auto r2 = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c0, valid, paired);
+    const auto v2 = heddle::load_apart<VEC, STEP, WHOLE>(x, start_2 + c0, valid, paired);
     float y_c[VEC] = {};
     float y2_c[VEC] = {};
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
-      const int c = c0 + i * STEP;
+      const int c = c0 + heddle::place_apart<STEP>(i, paired);
       if (WHOLE || i < valid) {
         const bool common_5 = c < row_mul;
         const bool common_6 = c < e;
@@ -190,8 +192,8 @@ __global__ void __launch_bounds__(Team::threads, 1) rotate_append_places_int8_re
         y2_c[i] = v2[i] * inverse2;
       }
     }
-    if (inside) heddle::store_apart<VEC, STEP, WHOLE>(y, start_3 + c0, valid, y_c);
-    if (inside) heddle::store_apart<VEC, STEP, WHOLE>(y2, start_3 + c0, valid, y2_c);
+    if (inside) heddle::store_apart<VEC, STEP, WHOLE>(y, start_3 + c0, valid, y_c, paired);
+    if (inside) heddle::store_apart<VEC, STEP, WHOLE>(y2, start_3 + c0, valid, y2_c, paired);
   }
 }
 

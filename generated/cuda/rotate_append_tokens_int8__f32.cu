@@ -72,27 +72,28 @@ __global__ void __launch_bounds__(Team::threads, 1) rotate_append_tokens_int8_ke
   const int64_t start = ((static_cast<int64_t>(inside2 ? (heddle::read(starts, sequence2) + at2) : 0) * j) + (static_cast<int64_t>(first2) + i_g)) * d;
   const int64_t start_2 = ((((static_cast<int64_t>(i_r) * g) + i_g) * u) + i_u) * d;
   constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
+  const bool paired = !WHOLE && d % 2 == 0 && heddle::begins_aligned<2>(x) && heddle::begins_aligned<2>(y) && heddle::begins_aligned<2>(y2);
   float v[CHUNKS][VEC];
   heddle::Chunk<T, VEC> v2[CHUNKS];
-  heddle::load_row_apart<VEC, STEP, WHOLE>(team, x, d, v2, [&](int c4) -> int64_t { return start + c4; });
+  heddle::load_row_apart<VEC, STEP, WHOLE>(team, x, d, v2, [&](int c4) -> int64_t { return start + c4; }, paired);
   heddle::RowShare<Team, heddle::Max<float>> amax_lanes;
   heddle::RowShare<Team, heddle::Max<float>> amax2_lanes;
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-    const int c4_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
-    const int valid = heddle::left_apart<STEP>(d - c4_0);
+    const int c4_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane(), paired);
+    const int valid = heddle::left_apart<STEP>(d - c4_0, paired);
     if (valid <= 0) break;
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
-      const int c4 = c4_0 + i * STEP;
+      const int c4 = c4_0 + heddle::place_apart<STEP>(i, paired);
       if (WHOLE || i < valid) {
         const bool common = c4 < row_mul;
         const bool common_2 = c4 < e;
         const int common_3 = c4 - e;
         const int common_4 = common_2 ? c4 : (common ? common_3 : 0);
         v[chunk][i] = common ? ((heddle::read(x, (((static_cast<int64_t>(inside ? (heddle::read(starts, sequence) + at) : 0) * j) + row_add) * d) + c4) * heddle::read(cos, (static_cast<int64_t>(heddle::read(places, static_cast<int64_t>(inside ? (heddle::read(starts, sequence) + at) : 0))) * e) + common_4)) + ((common_2 ? (-heddle::read(x, (((static_cast<int64_t>(inside ? (heddle::read(starts, sequence) + at) : 0) * j) + row_add) * d) + (common_2 ? (c4 + e) : (common ? common_3 : c4)))) : heddle::read(x, (((static_cast<int64_t>(inside ? (heddle::read(starts, sequence) + at) : 0) * j) + row_add) * d) + (common_2 ? (c4 + e) : (common ? common_3 : c4)))) * heddle::read(sin, (static_cast<int64_t>(heddle::read(places, static_cast<int64_t>(inside ? (heddle::read(starts, sequence) + at) : 0))) * e) + common_4))) : heddle::read(x, (((static_cast<int64_t>(inside ? (heddle::read(starts, sequence) + at) : 0) * j) + row_add) * d) + c4);
-        amax_lanes.add(fabsf(v[chunk][i]), c4_0 + i * STEP);
-        amax2_lanes.add(fabsf(v2[chunk][i]), c4_0 + i * STEP);
+        amax_lanes.add(fabsf(v[chunk][i]), c4_0 + heddle::place_apart<STEP>(i, paired));
+        amax2_lanes.add(fabsf(v2[chunk][i]), c4_0 + heddle::place_apart<STEP>(i, paired));
       }
     }
     amax_lanes.end_chunk();
@@ -106,8 +107,8 @@ __global__ void __launch_bounds__(Team::threads, 1) rotate_append_tokens_int8_ke
   if (team.lane() == 0 && (((heddle::read(writers, i_r) >= 0) && ((i_u - heddle::read(first3, max(heddle::read(writers, i_r), 0))) >= 0)) && ((i_u - heddle::read(first3, max(heddle::read(writers, i_r), 0))) < heddle::read(lengths, max(heddle::read(writers, i_r), 0))))) heddle::write(stepsAfter2, (((static_cast<int64_t>(i_r) * g) + i_g) * u) + i_u, amax2 / 127.0f);
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-    const int c4_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
-    const int valid = heddle::left_apart<STEP>(d - c4_0);
+    const int c4_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane(), paired);
+    const int valid = heddle::left_apart<STEP>(d - c4_0, paired);
     if (valid <= 0) break;
     float y_c4[VEC];
     float y2_c4[VEC];
@@ -116,8 +117,8 @@ __global__ void __launch_bounds__(Team::threads, 1) rotate_append_tokens_int8_ke
       y_c4[i] = v[chunk][i] * inverse;
       y2_c4[i] = v2[chunk][i] * inverse2;
     }
-    if (((heddle::read(writers, i_r) >= 0) && ((i_u - heddle::read(first3, max(heddle::read(writers, i_r), 0))) >= 0)) && ((i_u - heddle::read(first3, max(heddle::read(writers, i_r), 0))) < heddle::read(lengths, max(heddle::read(writers, i_r), 0)))) heddle::store_apart<VEC, STEP, WHOLE>(y, start_2 + c4_0, valid, y_c4);
-    if (((heddle::read(writers, i_r) >= 0) && ((i_u - heddle::read(first3, max(heddle::read(writers, i_r), 0))) >= 0)) && ((i_u - heddle::read(first3, max(heddle::read(writers, i_r), 0))) < heddle::read(lengths, max(heddle::read(writers, i_r), 0)))) heddle::store_apart<VEC, STEP, WHOLE>(y2, start_2 + c4_0, valid, y2_c4);
+    if (((heddle::read(writers, i_r) >= 0) && ((i_u - heddle::read(first3, max(heddle::read(writers, i_r), 0))) >= 0)) && ((i_u - heddle::read(first3, max(heddle::read(writers, i_r), 0))) < heddle::read(lengths, max(heddle::read(writers, i_r), 0)))) heddle::store_apart<VEC, STEP, WHOLE>(y, start_2 + c4_0, valid, y_c4, paired);
+    if (((heddle::read(writers, i_r) >= 0) && ((i_u - heddle::read(first3, max(heddle::read(writers, i_r), 0))) >= 0)) && ((i_u - heddle::read(first3, max(heddle::read(writers, i_r), 0))) < heddle::read(lengths, max(heddle::read(writers, i_r), 0)))) heddle::store_apart<VEC, STEP, WHOLE>(y2, start_2 + c4_0, valid, y2_c4, paired);
   }
 }
 
@@ -171,24 +172,25 @@ __global__ void __launch_bounds__(Team::threads, 1) rotate_append_tokens_int8_re
   const int64_t start = ((static_cast<int64_t>(inside2 ? (heddle::read(starts, sequence2) + at2) : 0) * j) + (static_cast<int64_t>(first2) + i_g)) * d;
   const int64_t start_2 = ((((static_cast<int64_t>(i_r) * g) + i_g) * u) + i_u) * d;
   constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
+  const bool paired = !WHOLE && d % 2 == 0 && heddle::begins_aligned<2>(x) && heddle::begins_aligned<2>(y) && heddle::begins_aligned<2>(y2);
   heddle::Accumulator<heddle::Max<float>> amax_lanes;
   heddle::Accumulator<heddle::Max<float>> amax2_lanes;
   HEDDLE_UNROLL_FEW
-  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(d); chunk += Team::lanes) {
-    const int c4_0 = heddle::first_apart<VEC, STEP>(chunk);
-    const int valid = heddle::left_apart<STEP>(d - c4_0);
-    const auto v2 = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c4_0, valid);
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(d, paired); chunk += Team::lanes) {
+    const int c4_0 = heddle::first_apart<VEC, STEP>(chunk, paired);
+    const int valid = heddle::left_apart<STEP>(d - c4_0, paired);
+    const auto v2 = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c4_0, valid, paired);
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
-      const int c4 = c4_0 + i * STEP;
+      const int c4 = c4_0 + heddle::place_apart<STEP>(i, paired);
       if (WHOLE || i < valid) {
         const bool common = c4 < row_mul;
         const bool common_2 = c4 < e;
         const int common_3 = c4 - e;
         const int common_4 = common_2 ? c4 : (common ? common_3 : 0);
         const float v = common ? ((heddle::read(x, (((static_cast<int64_t>(inside ? (heddle::read(starts, sequence) + at) : 0) * j) + row_add) * d) + c4) * heddle::read(cos, (static_cast<int64_t>(heddle::read(places, static_cast<int64_t>(inside ? (heddle::read(starts, sequence) + at) : 0))) * e) + common_4)) + ((common_2 ? (-heddle::read(x, (((static_cast<int64_t>(inside ? (heddle::read(starts, sequence) + at) : 0) * j) + row_add) * d) + (common_2 ? (c4 + e) : (common ? common_3 : c4)))) : heddle::read(x, (((static_cast<int64_t>(inside ? (heddle::read(starts, sequence) + at) : 0) * j) + row_add) * d) + (common_2 ? (c4 + e) : (common ? common_3 : c4)))) * heddle::read(sin, (static_cast<int64_t>(heddle::read(places, static_cast<int64_t>(inside ? (heddle::read(starts, sequence) + at) : 0))) * e) + common_4))) : heddle::read(x, (((static_cast<int64_t>(inside ? (heddle::read(starts, sequence) + at) : 0) * j) + row_add) * d) + c4);
-        amax_lanes.add(fabsf(v), c4_0 + i * STEP);
-        amax2_lanes.add(fabsf(v2[i]), c4_0 + i * STEP);
+        amax_lanes.add(fabsf(v), c4_0 + heddle::place_apart<STEP>(i, paired));
+        amax2_lanes.add(fabsf(v2[i]), c4_0 + heddle::place_apart<STEP>(i, paired));
       }
     }
     amax_lanes.end_chunk();
@@ -201,15 +203,15 @@ __global__ void __launch_bounds__(Team::threads, 1) rotate_append_tokens_int8_re
   const float inverse2 = (amax2 > 1e-30f) ? (127.0f / amax2) : 0.0f;
   if (team.lane() == 0 && (((heddle::read(writers, i_r) >= 0) && ((i_u - heddle::read(first3, max(heddle::read(writers, i_r), 0))) >= 0)) && ((i_u - heddle::read(first3, max(heddle::read(writers, i_r), 0))) < heddle::read(lengths, max(heddle::read(writers, i_r), 0))))) heddle::write(stepsAfter2, (((static_cast<int64_t>(i_r) * g) + i_g) * u) + i_u, amax2 / 127.0f);
   HEDDLE_UNROLL_FEW
-  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(d); chunk += Team::lanes) {
-    const int c4_0 = heddle::first_apart<VEC, STEP>(chunk);
-    const int valid = heddle::left_apart<STEP>(d - c4_0);
-    const auto v2 = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c4_0, valid);
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(d, paired); chunk += Team::lanes) {
+    const int c4_0 = heddle::first_apart<VEC, STEP>(chunk, paired);
+    const int valid = heddle::left_apart<STEP>(d - c4_0, paired);
+    const auto v2 = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c4_0, valid, paired);
     float y_c4[VEC] = {};
     float y2_c4[VEC] = {};
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
-      const int c4 = c4_0 + i * STEP;
+      const int c4 = c4_0 + heddle::place_apart<STEP>(i, paired);
       if (WHOLE || i < valid) {
         const bool common_5 = c4 < row_mul;
         const bool common_6 = c4 < e;
@@ -220,8 +222,8 @@ __global__ void __launch_bounds__(Team::threads, 1) rotate_append_tokens_int8_re
         y2_c4[i] = v2[i] * inverse2;
       }
     }
-    if (((heddle::read(writers, i_r) >= 0) && ((i_u - heddle::read(first3, max(heddle::read(writers, i_r), 0))) >= 0)) && ((i_u - heddle::read(first3, max(heddle::read(writers, i_r), 0))) < heddle::read(lengths, max(heddle::read(writers, i_r), 0)))) heddle::store_apart<VEC, STEP, WHOLE>(y, start_2 + c4_0, valid, y_c4);
-    if (((heddle::read(writers, i_r) >= 0) && ((i_u - heddle::read(first3, max(heddle::read(writers, i_r), 0))) >= 0)) && ((i_u - heddle::read(first3, max(heddle::read(writers, i_r), 0))) < heddle::read(lengths, max(heddle::read(writers, i_r), 0)))) heddle::store_apart<VEC, STEP, WHOLE>(y2, start_2 + c4_0, valid, y2_c4);
+    if (((heddle::read(writers, i_r) >= 0) && ((i_u - heddle::read(first3, max(heddle::read(writers, i_r), 0))) >= 0)) && ((i_u - heddle::read(first3, max(heddle::read(writers, i_r), 0))) < heddle::read(lengths, max(heddle::read(writers, i_r), 0)))) heddle::store_apart<VEC, STEP, WHOLE>(y, start_2 + c4_0, valid, y_c4, paired);
+    if (((heddle::read(writers, i_r) >= 0) && ((i_u - heddle::read(first3, max(heddle::read(writers, i_r), 0))) >= 0)) && ((i_u - heddle::read(first3, max(heddle::read(writers, i_r), 0))) < heddle::read(lengths, max(heddle::read(writers, i_r), 0)))) heddle::store_apart<VEC, STEP, WHOLE>(y2, start_2 + c4_0, valid, y2_c4, paired);
   }
 }
 

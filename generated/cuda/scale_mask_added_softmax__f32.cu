@@ -68,23 +68,24 @@ __global__ void __launch_bounds__(Team::threads, 1) scale_mask_added_softmax_kep
   const int64_t start = ((static_cast<int64_t>(i_b) * s) + i_s) * n;
   const int64_t start_2 = ((((static_cast<int64_t>(i_b) * h) + i_h) * s) + i_s) * n;
   constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
+  const bool paired = !WHOLE && n % 2 == 0 && heddle::begins_aligned<2>(mask) && heddle::begins_aligned<2>(x) && heddle::begins_aligned<2>(y);
   heddle::Chunk<unsigned char, VEC> mask_c[CHUNKS];
-  heddle::load_row_apart<VEC, STEP, WHOLE>(team, mask, n, mask_c, [&](int c) -> int64_t { return start + c; });
+  heddle::load_row_apart<VEC, STEP, WHOLE>(team, mask, n, mask_c, [&](int c) -> int64_t { return start + c; }, paired);
   heddle::Chunk<T, VEC> x_c[CHUNKS];
-  heddle::load_row_apart<VEC, STEP, WHOLE>(team, x, n, x_c, [&](int c) -> int64_t { return start_2 + c; });
+  heddle::load_row_apart<VEC, STEP, WHOLE>(team, x, n, x_c, [&](int c) -> int64_t { return start_2 + c; }, paired);
   float v[CHUNKS][VEC];
   heddle::RowShare<Team, heddle::Max<float>> top_lanes;
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-    const int c0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
-    const int valid = heddle::left_apart<STEP>(n - c0);
+    const int c0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane(), paired);
+    const int valid = heddle::left_apart<STEP>(n - c0, paired);
     if (valid <= 0) break;
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
-      const int c = c0 + i * STEP;
+      const int c = c0 + heddle::place_apart<STEP>(i, paired);
       const float r = x_c[chunk][i] * factor;
       v[chunk][i] = (c < row_lengths) ? ((mask_c[chunk][i] != 0) ? r : (r + value)) : (-1e+30f);
-      if (WHOLE || i < valid) top_lanes.add(v[chunk][i], c0 + i * STEP);
+      if (WHOLE || i < valid) top_lanes.add(v[chunk][i], c0 + heddle::place_apart<STEP>(i, paired));
     }
     top_lanes.end_chunk();
   }
@@ -93,13 +94,13 @@ __global__ void __launch_bounds__(Team::threads, 1) scale_mask_added_softmax_kep
   heddle::RowShare<Team, heddle::Sum<float>> sum0_lanes;
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-    const int c0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
-    const int valid = heddle::left_apart<STEP>(n - c0);
+    const int c0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane(), paired);
+    const int valid = heddle::left_apart<STEP>(n - c0, paired);
     if (valid <= 0) break;
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
       e[chunk][i] = expf(v[chunk][i] - top);
-      if (WHOLE || i < valid) sum0_lanes.add(e[chunk][i], c0 + i * STEP);
+      if (WHOLE || i < valid) sum0_lanes.add(e[chunk][i], c0 + heddle::place_apart<STEP>(i, paired));
     }
     sum0_lanes.end_chunk();
   }
@@ -107,15 +108,15 @@ __global__ void __launch_bounds__(Team::threads, 1) scale_mask_added_softmax_kep
   const float total = sum0 + eps;
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-    const int c0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
-    const int valid = heddle::left_apart<STEP>(n - c0);
+    const int c0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane(), paired);
+    const int valid = heddle::left_apart<STEP>(n - c0, paired);
     if (valid <= 0) break;
     float y_c[VEC];
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
       y_c[i] = e[chunk][i] / total;
     }
-    heddle::store_apart<VEC, STEP, WHOLE>(y, start_2 + c0, valid, y_c);
+    heddle::store_apart<VEC, STEP, WHOLE>(y, start_2 + c0, valid, y_c, paired);
   }
 }
 
@@ -144,15 +145,16 @@ __global__ void __launch_bounds__(Team::threads, 2) scale_mask_added_softmax_rer
   const int64_t start = ((static_cast<int64_t>(i_b) * s) + i_s) * n;
   const int64_t start_2 = ((((static_cast<int64_t>(i_b) * h) + i_h) * s) + i_s) * n;
   constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
+  const bool paired = !WHOLE && n % 2 == 0 && heddle::begins_aligned<2>(mask) && heddle::begins_aligned<2>(x) && heddle::begins_aligned<2>(y);
   heddle::Shifted<Own0> merged_lanes;
-  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n); chunk += Team::lanes) {
-    const int c0 = heddle::first_apart<VEC, STEP>(chunk);
-    const int valid = heddle::left_apart<STEP>(n - c0);
-    const auto mask_c = heddle::load_apart<VEC, STEP, WHOLE>(mask, start + c0, valid);
-    const auto x_c = heddle::load_apart<VEC, STEP, WHOLE>(x, start_2 + c0, valid);
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n, paired); chunk += Team::lanes) {
+    const int c0 = heddle::first_apart<VEC, STEP>(chunk, paired);
+    const int valid = heddle::left_apart<STEP>(n - c0, paired);
+    const auto mask_c = heddle::load_apart<VEC, STEP, WHOLE>(mask, start + c0, valid, paired);
+    const auto x_c = heddle::load_apart<VEC, STEP, WHOLE>(x, start_2 + c0, valid, paired);
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
-      const int c = c0 + i * STEP;
+      const int c = c0 + heddle::place_apart<STEP>(i, paired);
       const float r = x_c[i] * factor;
       const float v = (c < row_lengths) ? ((mask_c[i] != 0) ? r : (r + value)) : (-1e+30f);
       if (WHOLE || i < valid) merged_lanes.raise(v);
@@ -160,7 +162,7 @@ __global__ void __launch_bounds__(Team::threads, 2) scale_mask_added_softmax_rer
     const float shift = merged_lanes.rescale();
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
-      const int c = c0 + i * STEP;
+      const int c = c0 + heddle::place_apart<STEP>(i, paired);
       const float r = x_c[i] * factor;
       const float v = (c < row_lengths) ? ((mask_c[i] != 0) ? r : (r + value)) : (-1e+30f);
       if (WHOLE || i < valid) merged_lanes.add_terms(expf(v - shift));
@@ -172,21 +174,21 @@ __global__ void __launch_bounds__(Team::threads, 2) scale_mask_added_softmax_rer
   [[maybe_unused]] const float sum0_shifted = heddle::field<float, 1>(merged_fields);
   const float sum0 = ((top == (-INFINITY)) && (n > 0)) ? NAN : sum0_shifted;
   const float total = sum0 + eps;
-  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n); chunk += Team::lanes) {
-    const int c0 = heddle::first_apart<VEC, STEP>(chunk);
-    const int valid = heddle::left_apart<STEP>(n - c0);
-    const auto mask_c = heddle::load_apart<VEC, STEP, WHOLE>(mask, start + c0, valid);
-    const auto x_c = heddle::load_apart<VEC, STEP, WHOLE>(x, start_2 + c0, valid);
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n, paired); chunk += Team::lanes) {
+    const int c0 = heddle::first_apart<VEC, STEP>(chunk, paired);
+    const int valid = heddle::left_apart<STEP>(n - c0, paired);
+    const auto mask_c = heddle::load_apart<VEC, STEP, WHOLE>(mask, start + c0, valid, paired);
+    const auto x_c = heddle::load_apart<VEC, STEP, WHOLE>(x, start_2 + c0, valid, paired);
     float y_c[VEC];
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
-      const int c = c0 + i * STEP;
+      const int c = c0 + heddle::place_apart<STEP>(i, paired);
       const float r = x_c[i] * factor;
       const float v = (c < row_lengths) ? ((mask_c[i] != 0) ? r : (r + value)) : (-1e+30f);
       const float e = expf(v - top);
       y_c[i] = e / total;
     }
-    heddle::store_apart<VEC, STEP, WHOLE>(y, start_2 + c0, valid, y_c);
+    heddle::store_apart<VEC, STEP, WHOLE>(y, start_2 + c0, valid, y_c, paired);
   }
 }
 

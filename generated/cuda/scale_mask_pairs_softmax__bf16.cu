@@ -67,22 +67,23 @@ __global__ void __launch_bounds__(Team::threads, 1) scale_mask_pairs_softmax_kep
   const int64_t start = ((static_cast<int64_t>(i_b) * s) + i_s) * n;
   const int64_t start_2 = ((((static_cast<int64_t>(i_b) * h) + i_h) * s) + i_s) * n;
   constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
+  const bool paired = !WHOLE && n % 2 == 0 && heddle::begins_aligned<2>(mask) && heddle::begins_aligned<2>(x) && heddle::begins_aligned<2>(y);
   heddle::Chunk<unsigned char, VEC> mask_c3[CHUNKS];
-  heddle::load_row_apart<VEC, STEP, WHOLE>(team, mask, n, mask_c3, [&](int c3) -> int64_t { return start + c3; });
+  heddle::load_row_apart<VEC, STEP, WHOLE>(team, mask, n, mask_c3, [&](int c3) -> int64_t { return start + c3; }, paired);
   heddle::Chunk<T, VEC> x_c3[CHUNKS];
-  heddle::load_row_apart<VEC, STEP, WHOLE>(team, x, n, x_c3, [&](int c3) -> int64_t { return start_2 + c3; });
+  heddle::load_row_apart<VEC, STEP, WHOLE>(team, x, n, x_c3, [&](int c3) -> int64_t { return start_2 + c3; }, paired);
   float v[CHUNKS][VEC];
   heddle::RowShare<Team, heddle::Max<float>> top_lanes;
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-    const int c3_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
-    const int valid = heddle::left_apart<STEP>(n - c3_0);
+    const int c3_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane(), paired);
+    const int valid = heddle::left_apart<STEP>(n - c3_0, paired);
     if (valid <= 0) break;
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
-      const int c3 = c3_0 + i * STEP;
+      const int c3 = c3_0 + heddle::place_apart<STEP>(i, paired);
       v[chunk][i] = (c3 < row_lengths) ? ((mask_c3[chunk][i] != 0) ? (x_c3[chunk][i] * factor) : (-65504.0f)) : (-1e+30f);
-      if (WHOLE || i < valid) top_lanes.add(v[chunk][i], c3_0 + i * STEP);
+      if (WHOLE || i < valid) top_lanes.add(v[chunk][i], c3_0 + heddle::place_apart<STEP>(i, paired));
     }
     top_lanes.end_chunk();
   }
@@ -91,28 +92,28 @@ __global__ void __launch_bounds__(Team::threads, 1) scale_mask_pairs_softmax_kep
   heddle::RowShare<Team, heddle::Sum<float>> total_lanes;
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-    const int c3_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
-    const int valid = heddle::left_apart<STEP>(n - c3_0);
+    const int c3_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane(), paired);
+    const int valid = heddle::left_apart<STEP>(n - c3_0, paired);
     if (valid <= 0) break;
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
       e[chunk][i] = heddle::fast::exp(v[chunk][i] - top);
-      if (WHOLE || i < valid) total_lanes.add(e[chunk][i], c3_0 + i * STEP);
+      if (WHOLE || i < valid) total_lanes.add(e[chunk][i], c3_0 + heddle::place_apart<STEP>(i, paired));
     }
     total_lanes.end_chunk();
   }
   const float total = team.reduce(total_lanes);
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-    const int c3_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
-    const int valid = heddle::left_apart<STEP>(n - c3_0);
+    const int c3_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane(), paired);
+    const int valid = heddle::left_apart<STEP>(n - c3_0, paired);
     if (valid <= 0) break;
     float y_c3[VEC];
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
       y_c3[i] = heddle::fast::quotient(e[chunk][i], total);
     }
-    heddle::store_apart<VEC, STEP, WHOLE>(y, start_2 + c3_0, valid, y_c3);
+    heddle::store_apart<VEC, STEP, WHOLE>(y, start_2 + c3_0, valid, y_c3, paired);
   }
 }
 
@@ -139,22 +140,23 @@ __global__ void __launch_bounds__(Team::threads, 2) scale_mask_pairs_softmax_rer
   const int64_t start = ((static_cast<int64_t>(i_b) * s) + i_s) * n;
   const int64_t start_2 = ((((static_cast<int64_t>(i_b) * h) + i_h) * s) + i_s) * n;
   constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
+  const bool paired = !WHOLE && n % 2 == 0 && heddle::begins_aligned<2>(mask) && heddle::begins_aligned<2>(x) && heddle::begins_aligned<2>(y);
   heddle::Shifted<Own0> merged_lanes;
-  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n); chunk += Team::lanes) {
-    const int c3_0 = heddle::first_apart<VEC, STEP>(chunk);
-    const int valid = heddle::left_apart<STEP>(n - c3_0);
-    const auto mask_c3 = heddle::load_apart<VEC, STEP, WHOLE>(mask, start + c3_0, valid);
-    const auto x_c3 = heddle::load_apart<VEC, STEP, WHOLE>(x, start_2 + c3_0, valid);
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n, paired); chunk += Team::lanes) {
+    const int c3_0 = heddle::first_apart<VEC, STEP>(chunk, paired);
+    const int valid = heddle::left_apart<STEP>(n - c3_0, paired);
+    const auto mask_c3 = heddle::load_apart<VEC, STEP, WHOLE>(mask, start + c3_0, valid, paired);
+    const auto x_c3 = heddle::load_apart<VEC, STEP, WHOLE>(x, start_2 + c3_0, valid, paired);
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
-      const int c3 = c3_0 + i * STEP;
+      const int c3 = c3_0 + heddle::place_apart<STEP>(i, paired);
       const float v = (c3 < row_lengths) ? ((mask_c3[i] != 0) ? (x_c3[i] * factor) : (-65504.0f)) : (-1e+30f);
       if (WHOLE || i < valid) merged_lanes.raise(v);
     }
     const float shift = merged_lanes.rescale();
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
-      const int c3 = c3_0 + i * STEP;
+      const int c3 = c3_0 + heddle::place_apart<STEP>(i, paired);
       const float v = (c3 < row_lengths) ? ((mask_c3[i] != 0) ? (x_c3[i] * factor) : (-65504.0f)) : (-1e+30f);
       if (WHOLE || i < valid) merged_lanes.add_terms(heddle::fast::exp(v - shift));
     }
@@ -164,20 +166,20 @@ __global__ void __launch_bounds__(Team::threads, 2) scale_mask_pairs_softmax_rer
   [[maybe_unused]] const float top = heddle::field<float, 0>(merged_fields);
   [[maybe_unused]] const float total_shifted = heddle::field<float, 1>(merged_fields);
   const float total = ((top == (-INFINITY)) && (n > 0)) ? NAN : total_shifted;
-  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n); chunk += Team::lanes) {
-    const int c3_0 = heddle::first_apart<VEC, STEP>(chunk);
-    const int valid = heddle::left_apart<STEP>(n - c3_0);
-    const auto mask_c3 = heddle::load_apart<VEC, STEP, WHOLE>(mask, start + c3_0, valid);
-    const auto x_c3 = heddle::load_apart<VEC, STEP, WHOLE>(x, start_2 + c3_0, valid);
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n, paired); chunk += Team::lanes) {
+    const int c3_0 = heddle::first_apart<VEC, STEP>(chunk, paired);
+    const int valid = heddle::left_apart<STEP>(n - c3_0, paired);
+    const auto mask_c3 = heddle::load_apart<VEC, STEP, WHOLE>(mask, start + c3_0, valid, paired);
+    const auto x_c3 = heddle::load_apart<VEC, STEP, WHOLE>(x, start_2 + c3_0, valid, paired);
     float y_c3[VEC];
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
-      const int c3 = c3_0 + i * STEP;
+      const int c3 = c3_0 + heddle::place_apart<STEP>(i, paired);
       const float v = (c3 < row_lengths) ? ((mask_c3[i] != 0) ? (x_c3[i] * factor) : (-65504.0f)) : (-1e+30f);
       const float e = heddle::fast::exp(v - top);
       y_c3[i] = heddle::fast::quotient(e, total);
     }
-    heddle::store_apart<VEC, STEP, WHOLE>(y, start_2 + c3_0, valid, y_c3);
+    heddle::store_apart<VEC, STEP, WHOLE>(y, start_2 + c3_0, valid, y_c3, paired);
   }
 }
 

@@ -49,22 +49,23 @@ __global__ void __launch_bounds__(Team::threads, 1) take_append_places_int8_kept
   const int64_t start_2 = ((static_cast<int64_t>(i_r) * j) + (static_cast<int64_t>(first) + i_g)) * d;
   const int64_t start_3 = ((((static_cast<int64_t>(i_r) * g) + i_g) * u) + place) * d;
   constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
+  const bool paired = !WHOLE && d % 2 == 0 && heddle::begins_aligned<2>(x2) && heddle::begins_aligned<2>(x) && heddle::begins_aligned<2>(y) && heddle::begins_aligned<2>(y2);
   heddle::Chunk<T, VEC> v[CHUNKS];
-  heddle::load_row_apart<VEC, STEP, WHOLE>(team, x2, d, v, [&](int c2) -> int64_t { return start + c2; });
+  heddle::load_row_apart<VEC, STEP, WHOLE>(team, x2, d, v, [&](int c2) -> int64_t { return start + c2; }, paired);
   heddle::Chunk<T, VEC> v2[CHUNKS];
-  heddle::load_row_apart<VEC, STEP, WHOLE>(team, x, d, v2, [&](int c2) -> int64_t { return start_2 + c2; });
+  heddle::load_row_apart<VEC, STEP, WHOLE>(team, x, d, v2, [&](int c2) -> int64_t { return start_2 + c2; }, paired);
   heddle::RowShare<Team, heddle::Max<float>> amax_lanes;
   heddle::RowShare<Team, heddle::Max<float>> amax2_lanes;
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-    const int c2_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
-    const int valid = heddle::left_apart<STEP>(d - c2_0);
+    const int c2_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane(), paired);
+    const int valid = heddle::left_apart<STEP>(d - c2_0, paired);
     if (valid <= 0) break;
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
       if (WHOLE || i < valid) {
-        amax_lanes.add(fabsf(v[chunk][i]), c2_0 + i * STEP);
-        amax2_lanes.add(fabsf(v2[chunk][i]), c2_0 + i * STEP);
+        amax_lanes.add(fabsf(v[chunk][i]), c2_0 + heddle::place_apart<STEP>(i, paired));
+        amax2_lanes.add(fabsf(v2[chunk][i]), c2_0 + heddle::place_apart<STEP>(i, paired));
       }
     }
     amax_lanes.end_chunk();
@@ -78,8 +79,8 @@ __global__ void __launch_bounds__(Team::threads, 1) take_append_places_int8_kept
   if (team.lane() == 0 && inside) heddle::write(stepsAfter2, (((static_cast<int64_t>(i_r) * g) + i_g) * u) + place, amax2 / 127.0f);
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-    const int c2_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
-    const int valid = heddle::left_apart<STEP>(d - c2_0);
+    const int c2_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane(), paired);
+    const int valid = heddle::left_apart<STEP>(d - c2_0, paired);
     if (valid <= 0) break;
     float y_c2[VEC];
     float y2_c2[VEC];
@@ -88,8 +89,8 @@ __global__ void __launch_bounds__(Team::threads, 1) take_append_places_int8_kept
       y_c2[i] = v[chunk][i] * inverse;
       y2_c2[i] = v2[chunk][i] * inverse2;
     }
-    if (inside) heddle::store_apart<VEC, STEP, WHOLE>(y, start_3 + c2_0, valid, y_c2);
-    if (inside) heddle::store_apart<VEC, STEP, WHOLE>(y2, start_3 + c2_0, valid, y2_c2);
+    if (inside) heddle::store_apart<VEC, STEP, WHOLE>(y, start_3 + c2_0, valid, y_c2, paired);
+    if (inside) heddle::store_apart<VEC, STEP, WHOLE>(y2, start_3 + c2_0, valid, y2_c2, paired);
   }
 }
 
@@ -121,18 +122,19 @@ __global__ void __launch_bounds__(Team::threads, 2) take_append_places_int8_rere
   const int64_t start_2 = ((static_cast<int64_t>(i_r) * j) + (static_cast<int64_t>(first) + i_g)) * d;
   const int64_t start_3 = ((((static_cast<int64_t>(i_r) * g) + i_g) * u) + place) * d;
   constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
+  const bool paired = !WHOLE && d % 2 == 0 && heddle::begins_aligned<2>(x2) && heddle::begins_aligned<2>(x) && heddle::begins_aligned<2>(y) && heddle::begins_aligned<2>(y2);
   heddle::Accumulator<heddle::Max<float>> amax_lanes;
   heddle::Accumulator<heddle::Max<float>> amax2_lanes;
-  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(d); chunk += Team::lanes) {
-    const int c2_0 = heddle::first_apart<VEC, STEP>(chunk);
-    const int valid = heddle::left_apart<STEP>(d - c2_0);
-    const auto v = heddle::load_apart<VEC, STEP, WHOLE>(x2, start + c2_0, valid);
-    const auto v2 = heddle::load_apart<VEC, STEP, WHOLE>(x, start_2 + c2_0, valid);
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(d, paired); chunk += Team::lanes) {
+    const int c2_0 = heddle::first_apart<VEC, STEP>(chunk, paired);
+    const int valid = heddle::left_apart<STEP>(d - c2_0, paired);
+    const auto v = heddle::load_apart<VEC, STEP, WHOLE>(x2, start + c2_0, valid, paired);
+    const auto v2 = heddle::load_apart<VEC, STEP, WHOLE>(x, start_2 + c2_0, valid, paired);
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
       if (WHOLE || i < valid) {
-        amax_lanes.add(fabsf(v[i]), c2_0 + i * STEP);
-        amax2_lanes.add(fabsf(v2[i]), c2_0 + i * STEP);
+        amax_lanes.add(fabsf(v[i]), c2_0 + heddle::place_apart<STEP>(i, paired));
+        amax2_lanes.add(fabsf(v2[i]), c2_0 + heddle::place_apart<STEP>(i, paired));
       }
     }
     amax_lanes.end_chunk();
@@ -144,11 +146,11 @@ __global__ void __launch_bounds__(Team::threads, 2) take_append_places_int8_rere
   if (team.lane() == 0 && inside) heddle::write(stepsAfter, (((static_cast<int64_t>(i_r) * g) + i_g) * u) + place, amax / 127.0f);
   const float inverse2 = (amax2 > 1e-30f) ? (127.0f / amax2) : 0.0f;
   if (team.lane() == 0 && inside) heddle::write(stepsAfter2, (((static_cast<int64_t>(i_r) * g) + i_g) * u) + place, amax2 / 127.0f);
-  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(d); chunk += Team::lanes) {
-    const int c2_0 = heddle::first_apart<VEC, STEP>(chunk);
-    const int valid = heddle::left_apart<STEP>(d - c2_0);
-    const auto v = heddle::load_apart<VEC, STEP, WHOLE>(x2, start + c2_0, valid);
-    const auto v2 = heddle::load_apart<VEC, STEP, WHOLE>(x, start_2 + c2_0, valid);
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(d, paired); chunk += Team::lanes) {
+    const int c2_0 = heddle::first_apart<VEC, STEP>(chunk, paired);
+    const int valid = heddle::left_apart<STEP>(d - c2_0, paired);
+    const auto v = heddle::load_apart<VEC, STEP, WHOLE>(x2, start + c2_0, valid, paired);
+    const auto v2 = heddle::load_apart<VEC, STEP, WHOLE>(x, start_2 + c2_0, valid, paired);
     float y_c2[VEC];
     float y2_c2[VEC];
     HEDDLE_UNROLL
@@ -156,8 +158,8 @@ __global__ void __launch_bounds__(Team::threads, 2) take_append_places_int8_rere
       y_c2[i] = v[i] * inverse;
       y2_c2[i] = v2[i] * inverse2;
     }
-    if (inside) heddle::store_apart<VEC, STEP, WHOLE>(y, start_3 + c2_0, valid, y_c2);
-    if (inside) heddle::store_apart<VEC, STEP, WHOLE>(y2, start_3 + c2_0, valid, y2_c2);
+    if (inside) heddle::store_apart<VEC, STEP, WHOLE>(y, start_3 + c2_0, valid, y_c2, paired);
+    if (inside) heddle::store_apart<VEC, STEP, WHOLE>(y2, start_3 + c2_0, valid, y2_c2, paired);
   }
 }
 

@@ -43,19 +43,20 @@ __global__ void __launch_bounds__(Team::threads, 1) take_rms_norm_queries_kept(
   const int64_t start = ((static_cast<int64_t>(i_m) * j) + i_i) * n;
   const int64_t start_2 = ((static_cast<int64_t>(i_m) * i_extent) + i_i) * n;
   constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
+  const bool paired = !WHOLE && n % 2 == 0 && heddle::begins_aligned<2>(x) && heddle::begins_aligned<2>(gamma) && heddle::begins_aligned<2>(y);
   heddle::Chunk<T, VEC> soon_gamma_c2[1];
-  if constexpr (CHUNKS == 1) heddle::load_row_apart<VEC, STEP, WHOLE>(team, gamma, n, soon_gamma_c2, [&](int c2) -> int64_t { return c2; });
+  if constexpr (CHUNKS == 1) heddle::load_row_apart<VEC, STEP, WHOLE>(team, gamma, n, soon_gamma_c2, [&](int c2) -> int64_t { return c2; }, paired);
   heddle::Chunk<T, VEC> v[CHUNKS];
-  heddle::load_row_apart<VEC, STEP, WHOLE>(team, x, n, v, [&](int c2) -> int64_t { return start + c2; });
+  heddle::load_row_apart<VEC, STEP, WHOLE>(team, x, n, v, [&](int c2) -> int64_t { return start + c2; }, paired);
   heddle::RowShare<Team, heddle::Sum<float>> sum0_lanes;
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-    const int c2_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
-    const int valid = heddle::left_apart<STEP>(n - c2_0);
+    const int c2_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane(), paired);
+    const int valid = heddle::left_apart<STEP>(n - c2_0, paired);
     if (valid <= 0) break;
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
-      if (WHOLE || i < valid) sum0_lanes.add(heddle::square(v[chunk][i]), c2_0 + i * STEP);
+      if (WHOLE || i < valid) sum0_lanes.add(heddle::square(v[chunk][i]), c2_0 + heddle::place_apart<STEP>(i, paired));
     }
     sum0_lanes.end_chunk();
   }
@@ -63,16 +64,16 @@ __global__ void __launch_bounds__(Team::threads, 1) take_rms_norm_queries_kept(
   const float inverse = rsqrtf((sum0 / static_cast<float>(n)) + eps);
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-    const int c2_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane());
-    const int valid = heddle::left_apart<STEP>(n - c2_0);
+    const int c2_0 = heddle::first_apart<VEC, STEP>(chunk * Team::lanes + team.lane(), paired);
+    const int valid = heddle::left_apart<STEP>(n - c2_0, paired);
     if (valid <= 0) break;
-    const auto gamma_c2 = CHUNKS == 1 ? soon_gamma_c2[0] : heddle::load_apart<VEC, STEP, WHOLE>(gamma, c2_0, valid);
+    const auto gamma_c2 = CHUNKS == 1 ? soon_gamma_c2[0] : heddle::load_apart<VEC, STEP, WHOLE>(gamma, c2_0, valid, paired);
     float y_c2[VEC];
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
       y_c2[i] = (v[chunk][i] * inverse) * (gamma_c2[i] + offset);
     }
-    heddle::store_apart<VEC, STEP, WHOLE>(y, start_2 + c2_0, valid, y_c2);
+    heddle::store_apart<VEC, STEP, WHOLE>(y, start_2 + c2_0, valid, y_c2, paired);
   }
 }
 
@@ -98,31 +99,32 @@ __global__ void __launch_bounds__(Team::threads, 2) take_rms_norm_queries_reread
   const int64_t start = ((static_cast<int64_t>(i_m) * j) + i_i) * n;
   const int64_t start_2 = ((static_cast<int64_t>(i_m) * i_extent) + i_i) * n;
   constexpr int STEP = WHOLE ? 1 : heddle::lanes_apart<Team>;
+  const bool paired = !WHOLE && n % 2 == 0 && heddle::begins_aligned<2>(x) && heddle::begins_aligned<2>(gamma) && heddle::begins_aligned<2>(y);
   heddle::Accumulator<heddle::Sum<float>> sum0_lanes;
   HEDDLE_UNROLL_FEW
-  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n); chunk += Team::lanes) {
-    const int c2_0 = heddle::first_apart<VEC, STEP>(chunk);
-    const int valid = heddle::left_apart<STEP>(n - c2_0);
-    const auto v = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c2_0, valid);
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n, paired); chunk += Team::lanes) {
+    const int c2_0 = heddle::first_apart<VEC, STEP>(chunk, paired);
+    const int valid = heddle::left_apart<STEP>(n - c2_0, paired);
+    const auto v = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c2_0, valid, paired);
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
-      if (WHOLE || i < valid) sum0_lanes.add(heddle::square(v[i]), c2_0 + i * STEP);
+      if (WHOLE || i < valid) sum0_lanes.add(heddle::square(v[i]), c2_0 + heddle::place_apart<STEP>(i, paired));
     }
     sum0_lanes.end_chunk();
   }
   const float sum0 = team.reduce(sum0_lanes);
   const float inverse = rsqrtf((sum0 / static_cast<float>(n)) + eps);
-  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n); chunk += Team::lanes) {
-    const int c2_0 = heddle::first_apart<VEC, STEP>(chunk);
-    const int valid = heddle::left_apart<STEP>(n - c2_0);
-    const auto v = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c2_0, valid);
-    const auto gamma_c2 = heddle::load_apart<VEC, STEP, WHOLE>(gamma, c2_0, valid);
+  for (int chunk = team.lane(); chunk < heddle::chunks_apart<VEC, STEP>(n, paired); chunk += Team::lanes) {
+    const int c2_0 = heddle::first_apart<VEC, STEP>(chunk, paired);
+    const int valid = heddle::left_apart<STEP>(n - c2_0, paired);
+    const auto v = heddle::load_apart<VEC, STEP, WHOLE>(x, start + c2_0, valid, paired);
+    const auto gamma_c2 = heddle::load_apart<VEC, STEP, WHOLE>(gamma, c2_0, valid, paired);
     float y_c2[VEC];
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
       y_c2[i] = (v[i] * inverse) * (gamma_c2[i] + offset);
     }
-    heddle::store_apart<VEC, STEP, WHOLE>(y, start_2 + c2_0, valid, y_c2);
+    heddle::store_apart<VEC, STEP, WHOLE>(y, start_2 + c2_0, valid, y_c2, paired);
   }
 }
 

@@ -59,17 +59,18 @@ __host__ __device__ __forceinline__ int column_tiles(int columns) {
 }
 
 /// The first column of a thread, at most `columns`. Its chunk has each `Step`-th column from there on: neighbours, or where rows are not
-/// aligned, columns as far apart as the tile has lanes, so that neighbouring threads have neighbouring ones.
+/// aligned, columns as far apart as the tile has lanes, so that neighbouring threads have neighbouring ones. Those of an even number of
+/// columns may lie in pairs (apart.cuh).
 template <class Team, int Vec, int Step = 1>
-__device__ __forceinline__ int first_column(const Team& team, int tile, int columns) {
-  const int64_t first = int64_t{tile} * Team::lanes * Vec + team.lane() * (Step == 1 ? Vec : 1);
+__device__ __forceinline__ int first_column(const Team& team, int tile, int columns, bool paired = false) {
+  const int64_t first = int64_t{tile} * Team::lanes * Vec + team.lane() * (Step == 1 ? Vec : paired ? 2 : 1);
   return first < columns ? static_cast<int>(first) : columns;
 }
 
 /// Columns from a thread's first on; none where that is beyond the last.
 template <int Step = 1>
-__device__ __forceinline__ int columns_left(int first, int columns) {
-  return chunks_of<Step>(columns - first);
+__device__ __forceinline__ int columns_left(int first, int columns, bool paired = false) {
+  return left_apart<Step>(columns - first, paired);
 }
 
 }  // namespace heddle

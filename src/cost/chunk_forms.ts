@@ -1,16 +1,20 @@
-/** Forms of the chunks of rows, by their length: packs, elements that lie apart, or single elements of 16 bytes at a time. */
+/** Forms of the chunks of rows, by their length: packs, elements or pairs that lie apart, or single elements of 16 bytes at a time. */
 import { apartVersion } from '../loop/kernel_loops.js'
 import { oneRun } from '../schedule/access/one_run.js'
 import type { MappedKernel } from '../schedule/mapped.js'
 
 /**
- * Packs of whole, aligned rows; elements one by one that lie apart, so that neighbouring lanes share sectors (src/loop/passes/spread.ts); or single
- * consecutive elements, of which neighbouring lanes write parts of the same sectors again and again.
+ * Packs of whole, aligned rows; elements that lie apart, one by one or in pairs, so that neighbouring lanes share sectors (src/loop/passes/spread.ts); or
+ * single consecutive elements, of which neighbouring lanes write parts of the same sectors again and again.
  */
-export type ChunkForm = 'packs' | 'apart' | 'single'
+export type ChunkForm = 'packs' | 'apart' | 'pairs' | 'single'
 
-/** Instructions for each element that is not moved in a pack: its check, its address, and its place in a word of the chunk. */
-export const checkInstructions = 2
+/** Instructions for each element that is not moved in a pack, by itself or with a neighbour: its check, its address, and its place in a word of the chunk. */
+const checkInstructions = 2
+
+/** Those instructions for an element of a chunk. */
+export const checksOf = (form: ChunkForm): number =>
+  form === 'packs' ? 0 : form === 'pairs' ? checkInstructions / 2 : checkInstructions
 
 /**
  * Share of the sectors of a warp's chunks that stores of single elements move again for each of them: 24.6 million elements of 16 bits in 88 us, of
@@ -21,7 +25,9 @@ export const singleShare = 0.8
 /** Form of rows that a team shares. @param length of a row */
 export function rowForm(mapped: MappedKernel, walk: 'kept' | 'reread', length: number, vec: number): ChunkForm {
   if (length % vec === 0) return 'packs'
-  return apartVersion(mapped, walk) === undefined ? 'single' : 'apart'
+  const version = apartVersion(mapped, walk)
+  if (version === undefined) return 'single'
+  return version.pairs === true && length % 2 === 0 ? 'pairs' : 'apart'
 }
 
 /** Form of rows whose chunks have a thread each. @param rows number of them */

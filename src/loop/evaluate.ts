@@ -9,16 +9,16 @@ import { combineAccumulator } from './evaluate_combine.js'
 import { exchangeParts, runDivided } from './evaluate_divided.js'
 import { type Lane, newRegisters, type Row, type Team } from './evaluate_lane.js'
 import { leaves } from './evaluate_leaves.js'
-import { firstAt, forChunk, known, number, type Run, value } from './evaluate_run.js'
+import { consecutive, firstAt, forChunk, known, number, placeAt, type Run, type Spread, validAt, value } from './evaluate_run.js'
 import { callTeam, collectSearch, finishSearch } from './evaluate_search.js'
 import { endChunk } from './evaluate_shifted.js'
 import { chunksOfTile, enterChunk, fillTile, newTile } from './evaluate_tiles.js'
 import { eachShare, liesInPiece } from './evaluate_work.js'
-import { type Groups, type LaneLoop, type Loop, type TileLoop, type VectorLoop, wholeFlag } from './ir.js'
+import { type Groups, type LaneLoop, type Loop, type TileLoop, type VectorLoop, type Version, wholeFlag } from './ir.js'
 
 /** @throws internal errors for elements that are missing, computed twice, or stored by a lane that has not computed them */
 export const evaluateLoops = (loops: readonly Loop[], row: Row, team: Team): void =>
-  runAll(loops, [], { team, row, all: [], whole: false, step: 1, pending: new Map(), tiles: new Map() })
+  runAll(loops, [], { team, row, all: [], whole: false, spread: consecutive, pending: new Map(), tiles: new Map() })
 
 function runAll(loops: readonly Loop[], lanes: readonly Lane[], run: Run): void {
   for (const loop of loops) {
@@ -77,8 +77,7 @@ const shared: Runs<
     }
     const whole = loop.lengths.every((length) => isWhole(length, run))
     for (const { env } of lanes) env.values.set(wholeFlag, whole)
-    const step = loop.apart === true && !whole ? Math.min(run.team.lanes, warpLanes) : 1
-    runAll(loop.body, lanes, { ...run, whole, step })
+    runAll(loop.body, lanes, { ...run, whole, spread: loop.apart === true && !whole ? spreadOf(loop, run) : consecutive })
   },
   for(loop, lanes, run) {
     if ('loops' in loop) {
@@ -89,7 +88,7 @@ const shared: Runs<
     else runElements(loop, lanes, run)
   },
   exists(loop, lanes, run) {
-    runAll(loop.body, existing(lanes, loop.whole && run.whole, run.step), run)
+    runAll(loop.body, existing(lanes, loop.whole && run.whole, run.spread), run)
   },
   barrier(loop, lanes, run) {
     together(lanes, run)
@@ -152,7 +151,7 @@ function runNode(loop: Loop, lanes: readonly Lane[], run: Run): void {
 function runElements({ index, body }: VectorLoop, lanes: readonly Lane[], run: Run): void {
   for (let i = 0; i < run.team.vec; i++) {
     for (const lane of lanes) {
-      setElement(index, lane.first + i * run.step, lane)
+      setElement(index, lane.first + placeAt(i, run.spread), lane)
       lane.env.values.set(placeOf(index), i)
     }
     runAll(body, lanes, run)
@@ -189,8 +188,8 @@ function runLanes(loop: LaneLoop, lanes: readonly Lane[], run: Run): void {
     throw new Error(`internal: ${length} elements are too many for ${run.team.chunks} chunks a lane`)
   for (let round = 0; round < rounds; round++) {
     for (const lane of lanes) {
-      lane.first = firstAt(round * width + (lane.id % width), vec, run.step)
-      lane.valid = Math.ceil((length - lane.first) / run.step)
+      lane.first = firstAt(round * width + (lane.id % width), vec, run.spread)
+      lane.valid = validAt(length - lane.first, run.spread)
       lane.env.values.set(firstOf(loop.index), lane.first)
       if (loop.step === 'element') setElement(loop.index, lane.first, lane)
     }
@@ -207,11 +206,18 @@ function setElement(index: string, at: number, lane: Lane): void {
 }
 
 /** Lanes whose current element exists. @param whole true if all elements of the row are claimed to exist */
-function existing(lanes: readonly Lane[], whole: boolean, step: number): readonly Lane[] {
-  const found = lanes.filter(({ at, first, valid }) => at < first + valid * step)
+function existing(lanes: readonly Lane[], whole: boolean, spread: Spread): readonly Lane[] {
+  const found = lanes.filter(({ at, first, valid }) => at < first + placeAt(valid, spread))
   if (whole && found.length < lanes.filter(({ valid }) => valid > 0).length)
     throw new Error('internal: an element that does not exist is computed in a whole row')
   return found
+}
+
+/** Elements of the chunks of rows that are not whole. */
+function spreadOf({ lengths, pairs }: Version, run: Run): Spread {
+  const [some] = run.all
+  const isEven = some !== undefined && lengths.every((length) => length !== undefined && number(length, some) % 2 === 0)
+  return { step: Math.min(run.team.lanes, warpLanes), run: pairs === true && isEven ? 2 : 1 }
 }
 
 /** Chunks of a row with this length are all full. Tensors of an evaluation are aligned. */

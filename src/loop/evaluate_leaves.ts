@@ -1,6 +1,6 @@
 /** Nodes of the loop IR that each lane runs on its own, as they are evaluated. */
 import { enterElement, type Lane, newRegisters } from './evaluate_lane.js'
-import { firstAt, forChunk, holds, known, number, type Run, registers, value } from './evaluate_run.js'
+import { firstAt, forChunk, holds, known, number, type Run, registers, validAt, value } from './evaluate_run.js'
 import { rescale, shiftedPart } from './evaluate_shifted.js'
 import { copySpan } from './evaluate_span.js'
 import { narrow } from './evaluate_work.js'
@@ -146,10 +146,10 @@ function copyChunks({ row, load, access, guard, shape, prefetched, length, held 
   if (kept !== undefined) lane.rows.set(kept, values)
   if (!holds(guard, lane)) return
   const extent = number(length, lane)
-  const own = Array.from({ length: chunks }, (_, chunk) => firstAt(chunk * lanes + lane.id, vec, run.step))
+  const own = Array.from({ length: chunks }, (_, chunk) => firstAt(chunk * lanes + lane.id, vec, run.spread))
   for (const first of shape === 'chunk' ? [lane.first] : own.filter((place) => place < extent)) {
     // A chunk of a run of rows goes on in the next row.
-    const valid = lane.run === undefined ? Math.ceil((extent - first) / run.step) : lane.valid
+    const valid = lane.run === undefined ? validAt(extent - first, run.spread) : lane.valid
     forChunk({ first, valid }, access.whole, run, (at) => {
       enterElement(access.index, at, lane)
       values[at] = value(load, lane)

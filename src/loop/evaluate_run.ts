@@ -12,22 +12,36 @@ export interface Run {
   readonly all: readonly Lane[]
   /** True in the version for whole rows. */
   readonly whole: boolean
-  /** Distance from one element of a lane's chunk to the next. */
-  readonly step: number
+  /** Places of the elements of a lane's chunk. */
+  readonly spread: Spread
   /** Rows in shared memory that are not published yet. */
   readonly pending: Map<string, Value[]>
   /** Tiles in shared memory. */
   readonly tiles: Map<string, TileMemory>
 }
 
+/** Runs of `run` elements of a chunk, of which each begins `step * run` elements after the one before. */
+export interface Spread {
+  readonly step: number
+  readonly run: 1 | 2
+}
+
+export const consecutive: Spread = { step: 1, run: 1 }
+
+/** Distance of element i from the first of its chunk. */
+export const placeAt = (i: number, { step, run }: Spread): number => Math.floor(i / run) * run * step + (i % run)
+
+/** Elements of a chunk that exist if `left` elements of the row are left from its first on. Runs are whole. */
+export const validAt = (left: number, { step, run }: Spread): number => Math.ceil(left / (step * run)) * run
+
 export const value = (e: Expr, lane: Lane): Value => evaluateExpr(e, lane.env)
 export const number = (e: Expr, lane: Lane): number => Number(value(e, lane))
 
 export const holds = (when: Expr | undefined, lane: Lane): boolean => when === undefined || value(when, lane) === true
 
-/** First element of a chunk, of which the elements are `step` apart: so many chunks share the elements of one tile. */
-export const firstAt = (chunk: number, vec: number, step: number): number =>
-  Math.floor(chunk / step) * step * vec + (chunk % step) * (step === 1 ? vec : 1)
+/** First element of a chunk: `step` chunks share the elements of one tile. */
+export const firstAt = (chunk: number, vec: number, { step, run }: Spread): number =>
+  Math.floor(chunk / step) * step * vec + (chunk % step) * (step === 1 ? vec : run)
 
 export function known<T>(found: T | undefined, name: string): T {
   if (found === undefined) throw new Error(`internal: ${name} is not declared`)
@@ -45,5 +59,5 @@ export function forChunk(
 ): void {
   const { vec } = run.team
   if (whole && run.whole && valid < vec) throw new Error('internal: a chunk that is not full is accessed without a check')
-  for (let i = 0; i < Math.min(valid, vec); i++) f(first + i * run.step)
+  for (let i = 0; i < Math.min(valid, vec); i++) f(first + placeAt(i, run.spread))
 }

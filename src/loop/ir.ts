@@ -117,6 +117,8 @@ export interface Version {
   readonly multiples: ReadonlySet<string>
   /** True if, in the version for other rows, the elements of a chunk are as far apart as a warp has lanes. */
   readonly apart?: boolean
+  /** True if elements that lie apart, or columns, stay together in pairs where rows of such a version have an even length. */
+  readonly pairs?: boolean
   /** True if each thread tests that its chunk is full, in place of lengths: chunks of a row that begins with its tensors. */
   readonly ofChunk?: boolean
   readonly body: readonly Loop[]

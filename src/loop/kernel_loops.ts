@@ -1,4 +1,6 @@
 /** Loops of a mapped kernel: of each way in which threads walk over its rows. Programs inside matmuls are lowered where they are written. */
+import { dtypeInfo } from '../ir/dtype.js'
+import { resolveDType } from '../ir/instance.js'
 import type { RowAxis } from '../ir/kernel.js'
 import { extentOf } from '../ir/row_axis.js'
 import { multiplesOf } from '../schedule/access/multiples.js'
@@ -21,6 +23,9 @@ export function frameOf(mapped: MappedKernel, walk: Walk): Frame {
     mayBeEmpty: false,
     tensors: instance.kernel.tensors,
     fixed: instance.dims,
+    bytes: new Map(
+      instance.kernel.tensors.map(({ name, dtype }) => [name, dtypeInfo[resolveDType(dtype, instance.types)].bytes]),
+    ),
     multiples: multiplesOf(instance.kernel),
     isWhole,
   }

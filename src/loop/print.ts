@@ -99,13 +99,13 @@ function exchangeText({ parts, across, sections }: Of<'exchange'>): string {
   return `let ${into} = combine ${parts.map(({ accumulator }) => accumulatorName(accumulator)).join(', ')} across ${owner}`
 }
 
-function versionText({ lengths, aligned, stated, apart, ofChunk }: Of<'version'>): string {
+function versionText({ lengths, aligned, stated, apart, pairs, ofChunk }: Of<'version'>): string {
   if (ofChunk === true)
     return `two versions: full chunks if ${[...new Set(aligned.map(({ tensor }) => tensor))].join(', ')} aligned, others`
   const whole = lengths.map((length) => (length === undefined ? 'false' : `${printExpr(length)} % VEC == 0`))
   const tensors = [...new Set(aligned.map(({ tensor }) => tensor))].join(', ')
   const known = stated.map((length) => `; VEC divides ${printExpr(length)} by facts`)
-  return `two versions: whole rows if ${[...new Set(whole), `${tensors} aligned`].join(' and ')}${[...new Set(known)].join('')}${apart === true ? '; elements of a chunk apart in others' : ''}`
+  return `two versions: whole rows if ${[...new Set(whole), `${tensors} aligned`].join(' and ')}${[...new Set(known)].join('')}${apart === true ? '; elements of a chunk apart in others' : ''}${pairs === true ? ', in pairs of an even length' : ''}`
 }
 
 function forText(loop: Of<'for'>): string {

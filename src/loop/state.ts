@@ -10,6 +10,8 @@ export interface Frame extends Tensors {
   readonly widths: readonly number[]
   /** True if a thread may have a chunk without elements. */
   readonly mayBeEmpty: boolean
+  /** Bytes of an element, by tensor; four by default. */
+  readonly bytes?: ReadonlyMap<string, number>
   /** True if the row of a thread with one chunk has no version yet. */
   readonly isWhole?: boolean
 }

@@ -24,7 +24,7 @@ import {
   type Work,
   wholeFlag,
 } from './ir.js'
-import { mayLieApart } from './passes/spread.js'
+import { mayLieApart, mayPair } from './passes/spread.js'
 import { verifyHeld } from './verify_held.js'
 import { verifyCombines, verifyDeclarations, verifyMultiples } from './verify_once.js'
 import { verifyShifts } from './verify_shifts.js'
@@ -225,6 +225,7 @@ function verifyPlace(loop: Loop, inside: Inside): void {
       return
     case 'version':
       if (loop.apart === true && !mayLieApart(loop)) fail('elements of a chunk lie apart whose places have a meaning')
+      if (loop.pairs === true && !mayPair(loop.body)) fail('elements stay in pairs that are combined one by one')
       if (loop.ofChunk === true && (inside.work?.owner !== 'thread' || loop.aligned.some(({ start }) => start !== undefined)))
         fail('a full chunk is taken for aligned that may not be')
       return

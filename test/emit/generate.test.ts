@@ -71,9 +71,9 @@ describe('kernel source', () => {
   it('reads a row before it computes, and shared weights when it needs them', () => {
     const text = kernelOf('layer_norm__f16')
     expect(text).toContain(
-      'heddle::load_row_apart<VEC, STEP, WHOLE>(team, x, n, v, [&](int c) -> int64_t { return start + c; });',
+      'heddle::load_row_apart<VEC, STEP, WHOLE>(team, x, n, v, [&](int c) -> int64_t { return start + c; }, paired);',
     )
-    expect(text).toContain('heddle::load_apart<VEC, STEP, WHOLE>(gamma, c0, valid)')
+    expect(text).toContain('heddle::load_apart<VEC, STEP, WHOLE>(gamma, c0, valid, paired)')
     expect(text.indexOf('load_row')).toBeLessThan(text.indexOf('team.reduce'))
   })
 

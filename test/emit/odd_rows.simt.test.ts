@@ -8,7 +8,7 @@ import { check, type Host, launch, openKernels } from './host.js'
 const op = (name: string, tensors: string, body: string, dims = "'m', 'n'") => `
 export const ${name} = op('${name}', { dims: [${dims}], types, ${tensors}, body: ${body} })`
 const pair = "inputs: { x: tensor('T', 'm n') }, outputs: { y: tensor('T', 'm n') }"
-const text = `import { abs, exp, max, op, row, rsqrt, square, sum, tensor } from 'heddle'
+const text = `import { abs, argmax, exp, max, op, row, rsqrt, square, sum, tensor } from 'heddle'
 const types = { T: ['f16', 'f32'] } as const
 ${op(
   'norm',
@@ -49,6 +49,13 @@ ${op(
     return { y: (c) => v(c) * scale * gamma(c) }
   }`,
 )}
+${op('down', pair, '({ x }, { m }) => (i, c) => ({ y: x(i, c) - sum(m, (j) => x(j, c)) / m })')}
+${op(
+  'first',
+  "inputs: { x: tensor('T', 'k m n') }, outputs: { y: tensor('f32', 'm'), at: tensor('i32', 'm') }",
+  '({ x }, { n }) => (i) => ({ y: max(n, (c) => x(1, i, c)), at: argmax(n, (c) => x(1, i, c) * (c + 1)) })',
+  "'k', 'm', 'n'",
+)}
 ${op(
   'half',
   "inputs: { x: tensor('T', 'k m n') }, outputs: { y: tensor('T', 'm n') }",
@@ -56,7 +63,7 @@ ${op(
   "'k', 'm', 'n'",
 )}
 `
-const names = ['norm', 'bytes', 'twice', 'planes', 'biased', 'half', 'joined'] as const
+const names = ['norm', 'bytes', 'twice', 'planes', 'biased', 'half', 'joined', 'down', 'first'] as const
 
 let kernels: readonly Kernel[]
 let sources: ReadonlyMap<string, string>
@@ -82,6 +89,11 @@ const sizes = [
   [2, 257],
   [4, 1001],
   [3, 1002],
+  [4, 2],
+  [3, 14],
+  [5, 130],
+  [2, 4094],
+  [1, 9002],
   [2, 4095],
   [1, 8191],
   [2, 9001],

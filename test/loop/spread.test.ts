@@ -14,7 +14,11 @@ import * as fixtures from '../schedule/fixtures.js'
 import { ranked } from '../schedule/ranked.js'
 import { differences, oneLaunch } from './run_loops.js'
 
-const instanceOf = (kernel: Kernel) => ({ kernel, types: { T: 'f32' as const }, dims: kernel === ranked ? { k: 4 } : {} })
+const instanceOf = (kernel: Kernel, T: 'f16' | 'f32' = 'f32') => ({
+  kernel,
+  types: { T },
+  dims: kernel === ranked ? { k: 4 } : {},
+})
 const stated: Kernel = { ...fixtures.layerNorm, facts: { ...noFacts, dims: { n: { multipleOf: 4 } } } }
 
 const rows = [fixtures.axis('m', 'm')]
@@ -49,10 +53,10 @@ export const carried = op('carried', {
 `).kernels
 
 /** Versions of a kernel after the pass, and the loops as text. */
-function spread(kernel: Kernel): { readonly apart: readonly boolean[]; readonly text: string } {
+function spread(kernel: Kernel, T?: 'f16'): { readonly apart: readonly boolean[]; readonly text: string } {
   const apart: boolean[] = []
   const texts: string[] = []
-  eachPass(mapKernel(instanceOf(kernel), undefined, undefined, oneLaunch), (_, pass, loops) => {
+  eachPass(mapKernel(instanceOf(kernel, T), undefined, undefined, oneLaunch), (_, pass, loops) => {
     if (pass !== 'spreading chunks') return
     texts.push(printLoops(loops))
     eachLoop(loops, (loop) => {
@@ -71,6 +75,14 @@ describe('elements of a chunk', () => {
       expect(apart).not.toContain(false)
       expect(text).toContain('elements of a chunk apart in others')
     },
+  )
+
+  it.each([
+    ['softmax in f16', fixtures.softmax, 'f16', true],
+    ['softmax in f32', fixtures.softmax, undefined, false],
+    ['a scan in f16', fixtures.prefixSum, 'f16', false],
+  ] as const)('of %s: stay in pairs', (_, kernel, type, isPaired) =>
+    expect(spread(kernel, type).text.includes('in pairs of an even length')).toBe(isPaired),
   )
 
   it.each([
@@ -95,6 +107,18 @@ describe('lanes compute what the body does', () => {
     })
 })
 
+describe('lanes compute what the body does in pairs', () => {
+  for (const kernel of [fixtures.softmax, fixtures.layerNorm, fixtures.argmaxRow])
+    it.each([2, 6, 34, 62, 66, 126, 130, 258, 3, 33])(`${kernel.name} of %i elements`, (n) => {
+      for (const [lanes, vec] of [
+        [4, 4],
+        [1, 4],
+        [64, 4],
+      ] as const)
+        expect(differences(instanceOf(kernel, 'f16'), { m: 3, n }, { lanes, vec })).toEqual([])
+    })
+})
+
 describe('the verifier finds', () => {
   const everywhere = (loops: readonly Loop[]): readonly Loop[] =>
     mapLoops(loops, (loop) => [loop.kind === 'version' ? { ...loop, apart: true } : loop])
@@ -107,6 +131,11 @@ describe('the verifier finds', () => {
     ['rows that are parts of others', parts],
     ['chunks that share a value', eights],
   ])('%s', (_, kernel) => expect(run(kernel, { spread: everywhere })).toThrow(reason))
+  it('pairs of a scan', () => {
+    const paired = (...given: Parameters<typeof loopPasses.spread>): readonly Loop[] =>
+      mapLoops(loopPasses.spread(...given), (loop) => [loop.kind === 'version' ? { ...loop, pairs: true } : loop])
+    expect(run(fixtures.prefixSum, { spread: paired })).toThrow('elements stay in pairs that are combined one by one')
+  })
   it('a length that the width divides by facts', () => expect(run(stated, { spread: everywhere })).toThrow(reason))
   it('a check that a later pass takes away', () => {
     const placeLoads: typeof loopPasses.placeLoads = (...given) =>

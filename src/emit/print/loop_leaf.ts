@@ -27,7 +27,7 @@ import { scalarText, storageText } from './names.js'
 import { narrowLines } from './narrow.js'
 import { functorText } from './reductions.js'
 import { beforeStore } from './rounding.js'
-import { declare, type Printing, placeText } from './state.js'
+import { declare, type Printing, pairedText, placeText } from './state.js'
 import { fillLines, tileLine } from './tiles.js'
 import { fieldsText, fieldText } from './user_monoid.js'
 import { isFold } from './user_monoids.js'
@@ -140,7 +140,7 @@ function rowLines({ load, access, guard, length, row }: Copy, name: string, chun
   const place = `[&](int ${element}) -> int64_t { return ${chunkOffset(access, element, printing)}; }`
   const extent = operandText(length, context)
   const call = apart === undefined ? `load_row<${widthText(access, context)}` : `load_row_apart<${apartText(access, apart)}`
-  const text = `heddle::${call}>(team, ${names.tensor(load.tensor)}, ${extent}, ${name}, ${place});${mark(load)}`
+  const text = `heddle::${call}>(team, ${names.tensor(load.tensor)}, ${extent}, ${name}, ${place}${pairedText(printing)});${mark(load)}`
   const chunk = `heddle::Chunk<${storageText(tensorOf(load.tensor, context), names)}, VEC> ${name}[${chunks}]${mark(load)}`
   return guard === undefined ? [`${chunk};`, text] : [`${chunk} = {};`, `if (${operandText(guard, context)}) ${text}`]
 }
@@ -165,7 +165,7 @@ export function guardedText(
 
 /** Source of one chunk. */
 export const chunkText = ({ load, access }: Copy, printing: Printing): string =>
-  `heddle::${printing.apart === undefined ? `${access.factor === undefined ? 'load_chunk' : 'load_groups'}<${widthText(access, printing.context)}` : `load_apart<${apartText(access, printing.apart)}`}>(${printing.context.names.tensor(load.tensor)}, ${chunkOffset(access, printing.first, printing)}, ${timesText('valid', access.factor)})`
+  `heddle::${printing.apart === undefined ? `${access.factor === undefined ? 'load_chunk' : 'load_groups'}<${widthText(access, printing.context)}` : `load_apart<${apartText(access, printing.apart)}`}>(${printing.context.names.tensor(load.tensor)}, ${chunkOffset(access, printing.first, printing)}, ${timesText('valid', access.factor)}${pairedText(printing)})`
 
 /** True for a span with elements beside its chunk. */
 const isWider = (span: Span | undefined): span is Span => span !== undefined && span.before + span.after > 0
@@ -228,13 +228,14 @@ function rescaleLine({ accumulator: { name, shift = '', from } }: Rescale, print
   return `const float ${declare(shift, 'shift', printing)} = ${printing.given.get(name)}.rescale();${mark(...from)}`
 }
 
-function accumulateLine({ into, values, part }: Accumulate, { context, given, first, row, apart }: Printing): string {
+function accumulateLine({ into, values, part }: Accumulate, printing: Printing): string {
+  const { context, given, row } = printing
   const texts = values.map((value) => expressionText(value, context))
   if (part !== undefined)
     return `${given.get(into.name)}.${part === 'maximum' ? 'raise' : 'add_terms'}(${texts.join(', ')});${mark(...values)}`
   const element = typeof into.monoid === 'string' ? texts.join() : fieldsText(texts)
   if (into.columns === true) return `${given.get(into.name)}.add(i, ${element}, ${row});${mark(...values)}`
-  return `${given.get(into.name)}.add(${into.scan ? 'i, ' : ''}${element}, ${placeText(first, apart)});${mark(...values)}`
+  return `${given.get(into.name)}.add(${into.scan ? 'i, ' : ''}${element}, ${placeText(printing)});${mark(...values)}`
 }
 
 function combineLines({ accumulator, across, into }: Combine, { context, given, apart }: Printing): string[] {
@@ -269,7 +270,7 @@ function storeChunkLine(store: StoreChunk, printing: Printing): string {
   const chunk = `heddle::${written}<${widthText(access, context)}>`
   const call = apart === undefined ? chunk : `heddle::store_apart<${apartText(access, apart)}>`
   const place = `${context.names.tensor(access.tensor)}, ${chunkOffset(access, first, printing)}`
-  return `${whenText(store, context)}${call}(${place}, ${timesText('valid', access.factor)}, ${given.get(buffer)});${mark(...from)}`
+  return `${whenText(store, context)}${call}(${place}, ${timesText('valid', access.factor)}, ${given.get(buffer)}${pairedText(printing)});${mark(...from)}`
 }
 
 /** A store of one element. */

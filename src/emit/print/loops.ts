@@ -18,12 +18,12 @@ import { passStatementOf } from '../../schedule/constructs/index.js'
 import { callText, searchTexts } from '../constructs/index.js'
 import { bodyWriter, insert, lines } from '../kernels/frame.js'
 import { render } from '../templates.js'
-import { apartArguments, apartLine, printApart } from './apart.js'
+import { apartArguments, apartLine, pairedLine, printApart } from './apart.js'
 import type { PassContext } from './context.js'
 import { printDivided } from './divided_loop.js'
 import { operandText } from './expression.js'
 import { leafText, timesText } from './loop_leaf.js'
-import { type Printing, placeText } from './state.js'
+import { type Printing, pairedText, placeText } from './state.js'
 import { printTileLoop } from './tiles.js'
 import { hasFullChunks, printPiece, printWork, validLine } from './work.js'
 
@@ -102,13 +102,15 @@ function searchLines({ stmt, part }: Search, { context, first, searches }: Print
   return (written[part]?.() ?? []).map((line) => line + places)
 }
 
-function printVersion({ lengths, aligned, multiples, apart, ofChunk, body }: Version, printing: Printing): void {
+function printVersion(version: Version, printing: Printing): void {
+  const { lengths, aligned, multiples, apart, pairs = false, ofChunk, body } = version
   const { context, given } = printing
   const { writer, names } = context
   given.set(wholeFlag, 'WHOLE')
   if (apart === true && context.isLaunched === true) {
     writer.writeLine(apartLine)
-    print(body, { ...printing, context: { ...context, isVersioned: true }, apart: apartArguments })
+    if (pairs) writer.writeLine(pairedLine(version, context))
+    print(body, { ...printing, context: { ...context, isVersioned: true }, apart: apartArguments, pairs })
     return
   }
   const tests = new Set(lengths.map((length) => (length === undefined ? 'false' : `${operandText(length, context)} % VEC == 0`)))
@@ -120,8 +122,10 @@ function printVersion({ lengths, aligned, multiples, apart, ofChunk, body }: Ver
   }
   const inner = bodyWriter(2)
   if (apart === true) inner.writeLine(apartLine)
+  if (pairs) inner.writeLine(pairedLine(version, context))
   print(body, {
     ...printing,
+    pairs,
     context: { ...context, writer: inner, isVersioned: true },
     ...(apart === true ? { apart: apartArguments } : {}),
   })
@@ -148,12 +152,15 @@ function printLanes(loop: LaneLoop, printing: Printing): void {
   } else if (walk === 'columns') {
     const apart = loop.apart === true ? 'VEC, STEP' : undefined
     if (apart !== undefined) writer.writeLine('constexpr int STEP = WHOLE ? 1 : Team::lanes;')
-    const firstOfTile = `heddle::first_column<Team, VEC${apart === undefined ? '' : ', STEP'}>(team, tile, ${length})`
+    const paired = apart === undefined ? '' : pairedText(printing)
+    const firstOfTile = `heddle::first_column<Team, VEC${apart === undefined ? '' : ', STEP'}>(team, tile, ${length}${paired})`
     writer.writeLine(`const int ${first} = ${firstOfTile};`)
-    writer.writeLine(`const int valid = heddle::columns_left${apart === undefined ? '' : '<STEP>'}(${first}, ${length});`)
+    writer.writeLine(
+      `const int valid = heddle::columns_left${apart === undefined ? '' : '<STEP>'}(${first}, ${length}${paired});`,
+    )
     print(loop.body, { ...printing, first, ...(apart === undefined ? {} : { apart }) })
   } else if (printing.apart !== undefined) {
-    printApart(loop, first, context, body)
+    printApart(loop, first, printing, body)
   } else if (walk === 'kept') {
     writer.writeLine('HEDDLE_UNROLL')
     writer.write('for (int chunk = 0; chunk < CHUNKS; ++chunk)').block(() => {
@@ -185,7 +192,7 @@ function printLanes(loop: LaneLoop, printing: Printing): void {
 }
 
 function printVector({ index, body }: VectorLoop, printing: Printing): void {
-  const { first, apart, context } = printing
+  const { context } = printing
   const { writer, names, used } = context
   const counts = body.filter((each) => each.kind === 'count').map((each) => printCount(each, printing))
   used.indices.delete(index)
@@ -193,7 +200,7 @@ function printVector({ index, body }: VectorLoop, printing: Printing): void {
   if (inside.length === 0) return
   writer.writeLine('HEDDLE_UNROLL')
   writer.write('for (int i = 0; i < VEC; ++i)').block(() => {
-    if (used.indices.has(index)) writer.writeLine(`const int ${names.value(index)} = ${placeText(first, apart)};`)
+    if (used.indices.has(index)) writer.writeLine(`const int ${names.value(index)} = ${placeText(printing)};`)
     for (const line of inside) writer.writeLine(line)
     for (const name of counts) writer.writeLine(`${name}.next();`)
   })

@@ -46,10 +46,10 @@ const frame =
   'Element PARTS PRODUCTS Row0 Row1 Row2 Row3 Row4 Sum chunk_of copies copy_of keep_parts row_of whole_chunks whole_rows'
 
 /** Further names in the source around a column program. */
-const columnFrame = 'STEP arrived held holds j left round sections shared tile tiles'
+const columnFrame = 'STEP arrived held holds j left paired round sections shared tile tiles'
 
 /** Further names in the source around a program of rows. */
-const rowFrame = 'STEP round'
+const rowFrame = 'STEP paired round'
 
 /** Names in the source around an interval of an axis. */
 const intervalFrame = 'interval slot slots'

@@ -12,6 +12,8 @@ export interface Printing {
   readonly first: string
   /** Template arguments of accesses whose elements are `STEP` apart; undefined where they are consecutive. */
   readonly apart?: string
+  /** True if elements that lie apart stay together in pairs where `paired` holds. */
+  readonly pairs?: boolean
   /** Source of the current row of slots. */
   readonly row?: string
   /** Source of the constructs that lanes compute together. */
@@ -19,8 +21,13 @@ export interface Printing {
 }
 
 /** Index of element `i` of a chunk. */
-export const placeText = (first: string, apart: Printing['apart']): string =>
-  `${first} + i${apart === undefined ? '' : ' * STEP'}`
+export function placeText({ first, apart, pairs }: Pick<Printing, 'first' | 'apart' | 'pairs'>): string {
+  if (apart !== undefined && pairs === true) return `${first} + heddle::place_apart<STEP>(i, paired)`
+  return `${first} + i${apart === undefined ? '' : ' * STEP'}`
+}
+
+/** Last argument of functions that place elements which lie apart. */
+export const pairedText = ({ pairs }: Pick<Printing, 'pairs'>): string => (pairs === true ? ', paired' : '')
 
 /** Replaces a made-up name by a fresh one. */
 export function declare(name: string, wanted: string, { given, context }: Printing): string {

@@ -6,6 +6,9 @@
  * launch alone, never on the row.
  *
  *     c = (chunk * 32 + lane) * VEC + i         becomes, in the version for other rows, c = chunk * 32 * VEC + i * 32 + lane
+ *
+ * In rows of an even length, elements narrower than a word stay together in pairs, which take half of the instructions: softmax of 8,192 x 4,094 50 -> 40 us,
+ * over 256 channels of 196 places 16.4 -> 11.2 (H200). Pairs of words are no faster.
  */
 import { numberOf } from '../../schedule/access/access.js'
 import { isHostExpr } from '../../schedule/normalise/host_expr.js'
@@ -16,8 +19,23 @@ import type { Frame } from '../state.js'
 import { placesOf, valuesOf } from '../walk.js'
 
 /** @param frame widths of chunks */
-export function spread(loops: readonly Loop[], { widths }: Pick<Frame, 'widths'>): readonly Loop[] {
-  return loops.map((loop) => (loop.kind === 'version' && isSpread(loop, widths) ? { ...loop, apart: true } : loop))
+export function spread(loops: readonly Loop[], frame: Pick<Frame, 'widths' | 'bytes'>): readonly Loop[] {
+  return loops.map((loop) =>
+    loop.kind === 'version' && isSpread(loop, frame.widths) ? { ...loop, apart: true, pairs: staysPaired(loop, frame) } : loop,
+  )
+}
+
+/** True if elements that lie apart are to stay together in pairs. */
+export const staysPaired = (version: Pick<Version, 'body' | 'aligned'>, { bytes }: Pick<Frame, 'bytes'>): boolean =>
+  mayPair(version.body) && version.aligned.some(({ tensor }) => (bytes?.get(tensor) ?? 4) < 4)
+
+/** True if elements that lie apart may stay together in pairs: a scan combines what lies between those of a lane, and groups take them one by one. */
+export function mayPair(body: readonly Loop[]): boolean {
+  let isFree = true
+  eachLoop(body, (loop) => {
+    isFree &&= loop.kind !== 'groups' && !(loop.kind === 'accumulator' && loop.scan)
+  })
+  return isFree
 }
 
 /** True if elements of chunks are to lie apart in the version for rows that are not whole. @param widths of chunks */

@@ -10,9 +10,9 @@ import { isOneRun } from '../access.js'
 import { type Access, eachLoop, type LaneLoop, type Loop, mapLoops, type Offset, type Version } from '../ir.js'
 import type { Frame } from '../state.js'
 import { countsPlaces } from './count_places.js'
-import { isSpread } from './spread.js'
+import { isSpread, staysPaired } from './spread.js'
 
-type Known = Pick<Frame, 'widths' | 'multiples'>
+type Known = Pick<Frame, 'widths' | 'multiples' | 'bytes'>
 
 /** @param frame widths of chunks, and what facts state of dimensions */
 export function version(loops: readonly Loop[], frame: Known): readonly Loop[] {
@@ -95,15 +95,14 @@ export function versionWalks(loops: readonly Loop[], frame: Known): readonly Loo
   const isApart = accessesOf(after).every(isPacked)
   const spread = (node: Loop): Loop => (isColumns(node) ? { ...node, apart: isApart } : node)
   const body = mapLoops(after, (node) => unchecked(node, isPacked).map(spread))
+  const aligned = accessesOf(after).filter(isPacked)
+  let pairs = false
+  eachLoop(body, (node) => {
+    pairs ||= isColumns(node) && isApart && staysPaired({ body, aligned }, frame)
+  })
   return [
     ...loops.slice(0, first),
-    {
-      kind: 'version',
-      ...testedLengths(lengths, frame),
-      aligned: accessesOf(after).filter(isPacked),
-      multiples: new Set(),
-      body,
-    },
+    { kind: 'version', ...testedLengths(lengths, frame), aligned, multiples: new Set(), ...(pairs ? { pairs } : {}), body },
   ]
 }
 
