@@ -2,6 +2,7 @@
 import { type Instance, resolveDType } from '../ir/instance.js'
 import { hasCounts } from '../loop/kernel_loops.js'
 import type { MappedKernel } from '../schedule/mapped.js'
+import { checksOf } from './chunk_forms.js'
 import { accessInstructions, converting, indexInstructions, instructionsOf } from './operations.js'
 import type { Sizes } from './sizes.js'
 import { product, type Walk, type WalkAccess } from './walk.js'
@@ -32,5 +33,6 @@ const dividing = 28
 function ofAccess({ tensor, indices, vec, form = 'packs', factor = 1 }: WalkAccess, { kernel, types }: Instance): number {
   const found = kernel.tensors.find(({ name }) => name === tensor)
   const conversion = found === undefined ? 0 : converting(resolveDType(found.dtype, types))
-  return (accessInstructions + indexInstructions * indices.length) / (form === 'packs' ? vec : 1) + conversion * factor
+  const together = form === 'packs' ? vec : form === 'pairs' ? 2 : 1
+  return (accessInstructions + indexInstructions * indices.length) / together + checksOf(form) + conversion * factor
 }

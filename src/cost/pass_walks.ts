@@ -5,7 +5,7 @@ import { spansOf } from '../loop/spans.js'
 import { passStatementOf, rowStatementOf } from '../schedule/constructs/index.js'
 import type { Interleaved } from '../schedule/normalise/normal.js'
 import { type Pass, type Step, statementsOf } from '../schedule/normalise/passes.js'
-import { type ChunkForm, checksOf } from './chunk_forms.js'
+import type { ChunkForm } from './chunk_forms.js'
 import { combining, scanning } from './combining.js'
 import type { Counted, Walk, WalkAccess } from './walk.js'
 
@@ -77,8 +77,7 @@ export function passWalk({ rows, statements }: Pass, around: Around): Walk {
   ]
   const values = statements.flatMap((s) => passStatementOf(s).values(s))
   const conditions = stored.flatMap(({ when }) => (when === undefined ? [] : [when]))
-  const checks = checksOf(form) * (reads.length + stores.length)
-  const extra = [...rows.map(scanning), ...statements.map(combining)].reduce((sum, each) => sum + each, checks)
+  const extra = [...rows.map(scanning), ...statements.map(combining)].reduce((sum, each) => sum + each, 0)
   return {
     axes: new Set(outer.map(({ index }) => index)),
     loops: [...outer, loop],

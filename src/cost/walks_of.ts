@@ -11,6 +11,7 @@ import {
 import { type HeldLoad, heldLoads } from '../schedule/divided/held_loads.js'
 import type { Reduced } from '../schedule/divided/reduction.js'
 import { intervalIn, type MappedKernel } from '../schedule/mapped.js'
+import { type ChunkForm, columnChecks, columnForm } from './chunk_forms.js'
 import { reducing, teamInstructions } from './combining.js'
 import { elementWalks } from './element_walks.js'
 import { countedAxis, countedLoop, iterations } from './extents.js'
@@ -36,20 +37,25 @@ export function walksOf(mapped: MappedKernel, sizes: Sizes): Walks {
 
 const combined = (all: readonly Reduced[]): number => all.reduce((sum, { stmt }) => sum + reducing(stmt), 0)
 
-const chunksOf = (loads: readonly { readonly load: Omit<WalkAccess, 'vec'> }[], vec: number): readonly WalkAccess[] =>
-  loads.map(({ load: { tensor, indices } }) => ({ tensor, indices, vec }))
+const chunksOf = (
+  loads: readonly { readonly load: Omit<WalkAccess, 'vec'> }[],
+  vec: number,
+  form: ChunkForm = 'packs',
+): readonly WalkAccess[] => loads.map(({ load: { tensor, indices } }) => ({ tensor, indices, vec, form }))
 
 /** Chunks of columns of a block's tile: fewer where tiles would not fill the device twice (choose_columns, native/device/columns.cuh). */
 const wideTile = 8
 const narrowTile = 4
 const lanesOfChunk = 32
 
-function columnWalks({ vec }: MappedKernel, program: ColumnProgram, outer: readonly Counted[], sizes: Sizes): Walks {
+function columnWalks(mapped: MappedKernel, program: ColumnProgram, outer: readonly Counted[], sizes: Sizes): Walks {
+  const { vec } = mapped
   const { column, length, parts, each, sequence } = program
   const columns: Counted = { index: column.index, count: iterations(length, sizes) }
   const around = [...outer, columns]
   const order = [columns, ...[...outer].reverse()]
-  const all = sequence.map((step) => columnWalk(step, around, order, vec, sizes))
+  const form = columnForm(mapped, columns.count, vec)
+  const all = sequence.map((step) => columnWalk(step, { around, order, vec, form }, sizes))
   const tiles = (width: number): number => product(outer) * Math.max(1, Math.ceil(columns.count / (width * vec)))
   const rows = product(all.flatMap(({ serial, loops }) => loops.filter(({ index }) => serial.includes(index))).slice(0, 1))
   const inSections = hasSections(program) && rows > rowsOfCluster
@@ -103,7 +109,15 @@ const sectionsOf = (tiles: number, rows: number): number => {
 /** Multiprocessors for which a launcher chooses tiles: of an H200. */
 const usualMultiprocessors = 132
 
-function columnWalk(step: DividedStep, around: readonly Counted[], order: readonly Counted[], vec: number, sizes: Sizes): Walk {
+/** Threads of columns: their loops, and the form of their chunks. */
+interface Columns {
+  readonly around: readonly Counted[]
+  readonly order: readonly Counted[]
+  readonly vec: number
+  readonly form: ChunkForm
+}
+
+function columnWalk(step: DividedStep, { around, order, vec, form }: Columns, sizes: Sizes): Walk {
   const axes = new Set(around.map(({ index }) => index))
   const base = {
     axes,
@@ -123,16 +137,23 @@ function columnWalk(step: DividedStep, around: readonly Counted[], order: readon
     return { ...base, loops: around, values: [value], stores: [{ tensor, indices, vec: 1 }] }
   }
   const own = step.loops.map((loop) => countedLoop(loop, sizes))
-  const walk = { ...base, loops: [...around, ...own], serial: own.map(({ index }) => index), reads: chunksOf(step.loads, vec) }
+  const walk = {
+    ...base,
+    loops: [...around, ...own],
+    serial: own.map(({ index }) => index),
+    reads: chunksOf(step.loads, vec, form),
+  }
   if (step.kind === 'pass')
     return {
       ...walk,
       values: step.reductions.flatMap(({ values }) => values),
-      extra: combined(step.reductions),
+      extra: combined(step.reductions) + columnChecks(form),
       isAwaited: true,
     }
-  const stores = step.stores.map(({ tensor, indices, inChunks }) => ({ tensor, indices, vec: inChunks ? vec : 1 }))
-  return { ...walk, values: step.stores.map(({ value }) => value), stores }
+  const stores = step.stores.map(({ tensor, indices, inChunks }) =>
+    inChunks ? { tensor, indices, vec, form } : { tensor, indices, vec: 1 },
+  )
+  return { ...walk, values: step.stores.map(({ value }) => value), stores, extra: columnChecks(form) }
 }
 
 /** Threads of a block of totals, the chunks of one of its threads, and limits of parts (native/device/totals.cuh). */

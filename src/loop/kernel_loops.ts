@@ -128,6 +128,16 @@ export function apartVersion(mapped: MappedKernel, walk: Walk): Version | undefi
   return found
 }
 
+/** Forms of a thread's columns in rows that are not whole: whether they lie apart, and in pairs of an even number. */
+export function apartColumns(mapped: MappedKernel): { readonly apart: boolean; readonly pairs: boolean } {
+  let [apart, pairs] = [false, false]
+  eachLoop(loopsFor(mapped, 'columns'), (loop) => {
+    if (loop.kind === 'version') pairs ||= loop.pairs === true
+    if (loop.kind === 'for' && loop.owner === 'lane') apart ||= loop.apart === true
+  })
+  return { apart, pairs }
+}
+
 /** That version, if the launcher chooses it: kernels of several widths test it for themselves. */
 export const launchedVersion = (mapped: MappedKernel, walk: Walk): Version | undefined =>
   mapped.generic === true ? undefined : apartVersion(mapped, walk)

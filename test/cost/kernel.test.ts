@@ -2,6 +2,7 @@
 import { expect, it } from 'vitest'
 import { costDevice } from '../../src/cost/device.js'
 import { kernelParts, partCosts } from '../../src/cost/kernel.js'
+import type { Sizes } from '../../src/cost/sizes.js'
 import { call, dim, index, local } from '../../src/ir/build.js'
 import type { Expr } from '../../src/ir/expr.js'
 import type { Kernel, Stmt } from '../../src/ir/kernel.js'
@@ -12,7 +13,7 @@ const device = costDevice('h200')
 const types = { T: 'f16' } as const
 const sizes = { dims: { m: 4096, n: 4096 }, attrs: {} }
 const square = (of: Expr): Expr => call('mul', of, of)
-const seconds = (of: Kernel, at = sizes): number =>
+const seconds = (of: Kernel, at: Sizes = sizes): number =>
   kernelParts(of, types, at, device).reduce((sum, each) => sum + each.seconds, 0)
 
 const stored = (value: Expr): Stmt => ({ kind: 'store', tensor: 'y', indices: [index('r'), index('c')], value })
@@ -164,11 +165,44 @@ const measured: readonly (readonly [string, Kernel, 'f16' | 'f32', number, numbe
   ['softmax', softmax, 'f16', 512, 20001, 25.8],
   ['softmax', softmax, 'f32', 4096, 1001, 12.5],
   ['layer norm', layerNorm, 'f16', 4096, 1023, 9.74],
+  ['softmax', softmax, 'f16', 8192, 4094, 38],
+  ['softmax', softmax, 'f16', 4096, 1002, 6.29],
+  ['layer norm', layerNorm, 'f16', 8192, 4094, 44.2],
 ]
 
 it.each(measured)('%s of rows that are whole or not is priced as measured: %#', (_, of, T, m, n, us) => {
   const [part] = kernelParts(of, { T }, { dims: { m, n }, attrs: { eps: 1e-5 } }, device)
   const ratio = ((part?.seconds ?? 0) * 1e6) / us
+  expect(ratio).toBeGreaterThan(0.7)
+  expect(ratio).toBeLessThan(1.3)
+})
+
+/** Sums over the channels of planes of s places. */
+const channels = kernel(
+  'channels',
+  'b c s',
+  [axis('b1', 'b'), axis('s1', 's')],
+  [tensor('x', 'in', 'b c s'), tensor('y', 'out', 'b s', 'f32')],
+  [
+    {
+      kind: 'reduce',
+      name: 'total',
+      type: 'f32',
+      monoid: 'sum',
+      length: dim('c'),
+      index: 'i',
+      value: load('x', index('b1'), index('i'), index('s1')),
+    },
+    { kind: 'store', tensor: 'y', indices: [index('b1'), index('s1')], value: local('total') },
+  ],
+)
+
+it.each([
+  [64, 256, 3025, 49.8],
+  [64, 256, 3026, 29.1],
+  [64, 512, 196, 7.22],
+])('sums of %i planes over %i channels of %i places are priced as measured', (b, c, s, us) => {
+  const ratio = (seconds(channels, { dims: { b, c, s }, attrs: {} }) * 1e6) / us
   expect(ratio).toBeGreaterThan(0.7)
   expect(ratio).toBeLessThan(1.3)
 })
