@@ -123,7 +123,7 @@ export const specCodes = texts({
   'plan.overlap':
     'A node is in two groups, or twice in one. | Groups were merged or copied. | Leave it in one group, once: a node is computed once.',
   'plan.packed':
-    'The graph cannot run on packed rows. | A view mixes batch and sequence with other axes, or the input of lengths is missing or of another type. | Split the view as the hint says, and name an i32 input with a length for each sequence.',
+    'The graph cannot run on packed rows. | A view mixes batch and sequence with other axes, a node does not treat each row by itself (it uses the number of a row or of all, reads another, or combines rows), or the input of lengths is missing or of another type. | Split the view as the hint says, give the node a view with batch and sequence, and name an i32 input with a length for each sequence.',
   'plan.quantised':
     'A plan cannot quantise the named values to int8. | A consumer needs floats, a scale is missing, the node does not exist, or a matmul of floats by an int8 weight is in no group. | Quantise the value that the hint names, and list each value once.',
   'plan.ragged':

@@ -26,7 +26,7 @@ export const graphPasses: readonly GraphPass[] = [
   {
     name: 'remove padding',
     key: 'packed',
-    run: (graph, { packed }) => (packed === undefined ? graph : packGraph(graph, packed)),
+    run: (graph, { packed }, ops) => (packed === undefined ? graph : packGraph(graph, packed, ops)),
   },
   { name: 'stack', key: 'stacked', run: stackGraph },
   { name: 'quantise', key: 'quantised', run: quantiseGraph },

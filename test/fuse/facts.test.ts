@@ -34,7 +34,7 @@ const layer = (inputs: Tensors) =>
   }).graph
 
 const packed = { batch: 'b', seq: 's', tokens: 't' }
-const pack = (inputs: Tensors, more: Partial<Packing> = {}) => packGraph(layer(inputs), { ...packed, ...more })
+const pack = (inputs: Tensors, more: Partial<Packing> = {}) => packGraph(layer(inputs), { ...packed, ...more }, new Map())
 
 describe('the position of packed rows', () => {
   it('follows from inputs of the graph, whatever their names', () => {
@@ -76,7 +76,7 @@ it("a node that removes other padding than the graph's own is not mistaken for i
       return { nodes: { kept, chosen }, outputs: { y: g.view(kept, 'b*s n'), chosen } }
     },
   }).graph
-  const graphOfTokens = packGraph(made, packed)
+  const graphOfTokens = packGraph(made, packed, new Map())
   const steps = graphOfTokens.nodes.filter((node) => isPackStep(graphOfTokens, node)).map(({ name }) => name)
   expect(graphOfTokens.nodes.filter((node) => isNodeOf(packRows, node)).map(({ name }) => name)).toEqual(['chosen', 'kept.pack'])
   expect(steps).toEqual(['kept.pack'])

@@ -37,7 +37,7 @@ describe('packed rows', () => {
     const draft = new Draft()
     const x = draft.input('b*s n')
     draft.output(draft.view(x, 's b n'))
-    const error = refusal(() => packGraph(draft.graph(), packing))
+    const error = refusal(() => packGraph(draft.graph(), packing, new Map()))
     expect([error.code, error.message, error.hint]).toEqual([
       'plan.packed',
       'drawn: the view from "b*s n" to "s b n" cannot be expressed over packed rows',
@@ -48,13 +48,15 @@ describe('packed rows', () => {
   it('refuse one that joins them otherwise', () => {
     const draft = new Draft()
     draft.output(draft.view(draft.input('s b n'), 'b*s n'))
-    expect(refusal(() => packGraph(draft.graph(), packing)).message).toContain('the view from "s b n" to "b*s n" cannot')
+    expect(refusal(() => packGraph(draft.graph(), packing, new Map())).message).toContain(
+      'the view from "s b n" to "b*s n" cannot',
+    )
   })
 
   it('do not change views that keep them', () => {
     const draft = new Draft()
     draft.output(draft.view(draft.input('b*s h*d'), 'b*s h d'))
-    const { nodes, values } = packGraph(draft.graph(), packing)
+    const { nodes, values } = packGraph(draft.graph(), packing, new Map())
     expect(nodes.map(({ kind }) => kind)).toEqual(['view'])
     expect(values.map(({ shape }) => shape[0]?.dims)).toEqual([['t'], ['t']])
   })

@@ -1,7 +1,7 @@
 /**
  * Removes padding from a graph: values with one row per token of the padded batch (extent `b*s`) get one row per actual token (extent `t`). Views
- * that split such rows into sequences and positions become `unpackRows`, views that join them again `packRows`; ops that treat each row
- * separately stay unchanged. Runs before a plan groups nodes.
+ * that split such rows into sequences and positions become `unpackRows`, views that join them again `packRows`. Other nodes stay unchanged, and have
+ * to treat each row by itself. Runs before a plan groups nodes.
  */
 import { usageError } from '../../errors.js'
 import {
@@ -14,7 +14,7 @@ import {
   type PackedRows,
   type ValueId,
 } from '../../ir/graph.js'
-import { printType } from '../../ir/kernel.js'
+import { type Kernel, printType } from '../../ir/kernel.js'
 import { freshName } from '../../ir/names.js'
 import { type Extent, multiplyExtents, parseExtent, printShape, type Shape, sameExtent } from '../../ir/shape.js'
 import { packName, unpackName } from '../../lang/node_names.js'
@@ -22,14 +22,37 @@ import { inputNames, isNodeOf, opNode } from '../../lang/op_node.js'
 import type { Packing } from '../../lang/plan.js'
 import { packRows, unpackRows } from '../../std/index.js'
 import { mapInputs, pushValue, reshape, valueAt } from './edit.js'
+import { rowFault } from './row_wise.js'
 
 /** Additional inputs of a packed graph, under the names in the library's ops. */
 const given = { ...inputNames(unpackRows), ...inputNames(packRows) }
 type Placing = Exclude<keyof PackedRows, 'batch' | 'seq' | 'tokens'>
 
-/** Removes the padding of a graph. @throws usage `plan.packed` naming the view that cannot be expressed over packed rows */
-export function packGraph(graph: Graph, packing: Packing): Graph {
+/**
+ * Removes the padding of a graph. @param ops kernels of its ops
+ * @throws usage `plan.packed` naming the view that cannot be expressed over packed rows, or the node that does not treat each row by itself
+ */
+export function packGraph(graph: Graph, packing: Packing, ops: ReadonlyMap<string, Kernel>): Graph {
+  checkRows(graph, packing, ops)
   return new Packer(graph, packing).run()
+}
+
+/** Refuses nodes whose results would change where rows move. */
+function checkRows(graph: Graph, { batch, seq }: Packing, ops: ReadonlyMap<string, Kernel>): void {
+  const split = [batch, seq].map(parseExtent)
+  const rows = multiplyExtents(split)
+  for (const node of graph.nodes) {
+    const fault = rowFault(graph, node, rows, ops)
+    if (fault === undefined) continue
+    throw usageError(
+      'plan.packed',
+      `${graph.name}: ${node.name} ${fault}, and rows without padding are others than "${printShape([rows])}"`,
+      {
+        hint: `view its inputs as "${printShape(split)} ..." before it, where padding is restored, or leave packed out of the plan`,
+        about: { nodes: [node.name] },
+      },
+    )
+  }
 }
 
 /**
